@@ -96,6 +96,16 @@ void Controller::begin_moved(Vec2 move_nm) noexcept {
   law_.take_back(difference(total_nm_, move_nm_), 0);
 }
 
+void Controller::count_moved_as(Vec2 move_nm) noexcept {
+  const Vec2 by_nm = difference(move_nm, move_nm_);
+  if (!is_finite(by_nm) || (by_nm.x == 0 && by_nm.y == 0)) return;
+  move_nm_ = wanted_move_nm_ = move_nm;
+  moved_.shift(by_nm);
+  seen_move_nm_ = {seen_move_nm_.x + by_nm.x, seen_move_nm_.y + by_nm.y};
+  for (Vec2& moved_nm : observed_moved_) moved_nm = {moved_nm.x + by_nm.x, moved_nm.y + by_nm.y};
+  law_.shift({-by_nm.x, -by_nm.y});
+}
+
 void Controller::set_move(Vec2 wanted_nm) noexcept {
   if (is_finite(wanted_nm)) wanted_move_nm_ = wanted_nm;
 }

@@ -80,6 +80,8 @@ class Controller {
   void set_move(Vec2 wanted_nm) noexcept;
   /// Right after reset(): the stage stands where moves of before have taken it.
   void begin_moved(Vec2 move_nm) noexcept;
+  /// Moves have the stage elsewhere than was thought, by another matrix: no move, and no step.
+  void count_moved_as(Vec2 move_nm) noexcept;
   /// The last see() was of a stage under way by intention: it shows the stage, not the sample.
   bool sees_move() const noexcept { return shaken_nm2_ > kLeastShakenNm2; }
   /// The part of the total that moves asked for.

@@ -101,6 +101,13 @@ void LawChoice::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
   judge_.pause();
 }
 
+void LawChoice::shift(Vec2 by_nm) noexcept {
+  total_nm_ = {total_nm_.x + by_nm.x, total_nm_.y + by_nm.y};
+  pi_.reset(total_nm_);
+  observer_.shift(by_nm);
+  judge_.pause();
+}
+
 void LawChoice::offer(const ObserverPlan& plan) noexcept {
   if (!is_same_stage(plan.settings.stage, settings_.stage)) return;
   plan_ = plan;

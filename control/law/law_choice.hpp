@@ -54,6 +54,8 @@ class LawChoice {
   void reset(Vec2 total_nm) noexcept;
   /// Likewise, and never of what was told after `sent_ns`.
   void take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept;
+  /// Its places count from another one: so much is added to all that it was told.
+  void shift(Vec2 by_nm) noexcept;
 
   /// A frame with a plausible drift, whatever the lock does. @param stage_nm  of the modelled stage
   /// when it was taken

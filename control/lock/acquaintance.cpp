@@ -101,7 +101,6 @@ double Acquaintance::Telegraph::next(double reach_nm, double step_nm,
 
 bool Acquaintance::begin(const Start& start) noexcept {
   stop();
-  end_ = AcquaintanceEnd::None;
   if (!(start.period_s > 0) || start.period_s > kLongestPeriodS ||
       !(kShareOfLimit * start.largest_step_nm > kLeastStepNm))
     return false;
@@ -110,6 +109,8 @@ bool Acquaintance::begin(const Start& start) noexcept {
   first_ns_ = start.now_ns;
   reach_nm_ = std::clamp(kReachSd * start.sd_nm, kLeastReachNm, kLargestReachNm);
   step_nm_ = kShareOfLimit * start.largest_step_nm;
+  const Vec2 room = difference(start.high_nm, start.low_nm);
+  if (!(std::min(room.x, room.y) >= 2 * reach_nm_)) return false;
   follows_ = false;
   looks_ = StageLooks::Following;
   finding_ = {};
@@ -142,12 +143,23 @@ void Acquaintance::begin_anew(std::int64_t now_ns) noexcept {
 void Acquaintance::follow(Vec2 moved_nm, std::int64_t now_ns) noexcept {
   const double frame_s = std::min(seconds_between(last_ns_, now_ns), 0.1);
   last_ns_ = now_ns;
-  if (!follows_) return;
-  const Vec2 back{inverse_[0] * moved_nm.x + inverse_[1] * moved_nm.y,
-                  inverse_[2] * moved_nm.x + inverse_[3] * moved_nm.y};
-  const double most_nm = kFastestNmPerS * frame_s;
-  centre_nm_.x -= std::clamp(kFollowPerS * frame_s * back.x, -most_nm, most_nm);
-  centre_nm_.y -= std::clamp(kFollowPerS * frame_s * back.y, -most_nm, most_nm);
+  if (follows_) {
+    const Vec2 back{inverse_[0] * moved_nm.x + inverse_[1] * moved_nm.y,
+                    inverse_[2] * moved_nm.x + inverse_[3] * moved_nm.y};
+    const double most_nm = kFastestNmPerS * frame_s;
+    centre_nm_.x -= std::clamp(kFollowPerS * frame_s * back.x, -most_nm, most_nm);
+    centre_nm_.y -= std::clamp(kFollowPerS * frame_s * back.y, -most_nm, most_nm);
+  }
+  keep_within_range();
+}
+
+/// Moves that are cut off at one end tell nothing.
+void Acquaintance::keep_within_range() noexcept {
+  const auto within = [this](double nm, double low_nm, double high_nm) {
+    return std::clamp(nm, low_nm + reach_nm_, high_nm - reach_nm_);
+  };
+  centre_nm_ = {within(centre_nm_.x, start_.low_nm.x, start_.high_nm.x),
+                within(centre_nm_.y, start_.low_nm.y, start_.high_nm.y)};
 }
 
 bool Acquaintance::is_late(std::int64_t now_ns) const noexcept {
@@ -173,7 +185,6 @@ void Acquaintance::move_on(std::int64_t now_ns) noexcept {
 
 Vec2 Acquaintance::wanted_nm(Vec2 moved_nm, std::int64_t now_ns) noexcept {
   if (!is_under_way()) return centre_nm_;
-  if (now_ns - first_ns_ > kLongestNs) end(AcquaintanceEnd::GaveUp);
   ++frames_;
   move_on(now_ns);
   if (phase_ == Phase::Moving || phase_ == Phase::Resting) follow(moved_nm, now_ns);
@@ -191,7 +202,8 @@ Vec2 Acquaintance::wanted_nm(Vec2 moved_nm, std::int64_t now_ns) noexcept {
 }
 
 void Acquaintance::saw(const std::optional<StageFrame>& sample,
-                       const std::optional<StageMove>& told, std::int64_t exposure_ns) noexcept {
+                       const std::optional<StageMove>& told, std::int64_t exposure_ns,
+                       std::int64_t now_ns) noexcept {
   frame_ = {.run = run_,
             .measured = sample.has_value(),
             .sample = sample.value_or(StageFrame{}),
@@ -202,6 +214,8 @@ void Acquaintance::saw(const std::optional<StageFrame>& sample,
             .exposure_ns = exposure_ns};
   if (told) told_nm_ = told->total_nm;
   frame_.move.total_nm = difference(frame_.move.total_nm, origin_nm_);
+  // Also where no frame is a good one, for hours perhaps: the record would grow.
+  if (now_ns - first_ns_ > kLongestNs) return end(AcquaintanceEnd::GaveUp);
   if (asked_ || !told) return;
   if (phase_ == Phase::Waiting && frames_ == 0) {
     frame_.ask = AcquaintanceAsk::Find;

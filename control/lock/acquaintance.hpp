@@ -71,12 +71,13 @@ class Acquaintance {
     double sd_nm;    ///< of what cannot be predicted of the sample's motion, a frame
     double period_s;
     double largest_step_nm;  ///< that limits allow a frame
+    Vec2 low_nm, high_nm;    ///< between which they allow the stage to be
     StageModelSettings described;
     std::int64_t now_ns;
   };
   /// @returns false, and nothing begins, where the camera is too slow or the limits leave no room
   bool begin(const Start& start) noexcept;
-  void stop() noexcept { phase_ = Phase::None; }
+  void stop() noexcept { end(AcquaintanceEnd::None); }
   /// What was told lately never left: the record says what is not so.
   void begin_anew(std::int64_t now_ns) noexcept;
   bool is_under_way() const noexcept { return phase_ != Phase::None; }
@@ -89,7 +90,7 @@ class Acquaintance {
   /// What became of the frame, whether it was a good one or not; after that frame() is to be passed
   /// on to the desk. @param told  where the stage was told to be; nothing: no command left
   void saw(const std::optional<StageFrame>& sample, const std::optional<StageMove>& told,
-           std::int64_t exposure_ns) noexcept;
+           std::int64_t exposure_ns, std::int64_t now_ns) noexcept;
   const AcquaintanceFrame& frame() const noexcept { return frame_; }
   /// @param usual_nm  as Start::sd_nm, now
   void hear(const AcquaintanceAnswer& answer, double usual_nm, std::int64_t now_ns) noexcept;
@@ -116,6 +117,7 @@ class Acquaintance {
   void begin_record(std::int64_t now_ns) noexcept;
   void move_on(std::int64_t now_ns) noexcept;
   bool is_late(std::int64_t now_ns) const noexcept;
+  void keep_within_range() noexcept;
   void follow(Vec2 moved_nm, std::int64_t now_ns) noexcept;
   void judge_glimpse(const StageFinding& finding) noexcept;
   void judge_finding(const StageFinding& finding, double usual_nm, std::int64_t now_ns) noexcept;

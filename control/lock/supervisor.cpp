@@ -63,7 +63,7 @@ Supervisor::Supervisor(const SupervisorSettings& settings, FramePeriod period)
 void Supervisor::change_settings(const SupervisorSettings& settings) noexcept {
   const bool same_stage = is_same_description(settings.controller, settings_.controller);
   settings_ = settings;
-  if (!same_stage) forget_stage();
+  if (!same_stage || settings_.acquaintance.when == AcquaintWhen::Never) forget_stage();
   controller_.change_settings(controller_settings());
 }
 

@@ -211,6 +211,7 @@ class Supervisor {
   void excite(const FrameFacts& facts, Decision& decision) noexcept;
   void acquaint(const FrameFacts& facts, Decision& decision) noexcept;
   bool begin_acquaintance(Vec2 centre_nm, std::int64_t now_ns) noexcept;
+  bool was_begun_enough(std::int64_t now_ns) noexcept;
   bool acquaints_while_held(const FrameFacts& facts) noexcept;
   void see_acquaintance(const FrameFacts& facts, const Decision& decision) noexcept;
   void end_acquaintance(std::int64_t now_ns) noexcept;
@@ -259,6 +260,8 @@ class Supervisor {
   bool to_acquaint_ = false;  ///< this lock, before its first correction
   bool not_found_ = false;
   bool doubted_ = false;             ///< knowledge_ did not predict the stage
+  int begun_ = 0;                    ///< how often this lock has begun it before it corrected ...
+  std::int64_t first_begun_ns_ = 0;  ///< ... and since when
   double usual_sd_nm_ = 0;           ///< of a frame, when it began
   std::int64_t pause_ns_ = 0;        ///< held: until the stage is tried so
   std::int64_t held_since_ns_ = 0;   ///< held: since when that counts

@@ -17,6 +17,9 @@ constexpr std::int64_t kWayBackNs = 400'000'000;
 constexpr std::int64_t kFirstPauseNs = 800'000'000, kShortPauseNs = 100'000'000;
 constexpr std::int64_t kLongestPauseNs = 60'000'000'000;
 constexpr std::int64_t kJustAdoptedNs = 20'000'000'000;
+/// Begun so often and for so long, it is not begun again in this lock.
+constexpr int kOftenBegun = 3;
+constexpr std::int64_t kLongestBeginningNs = 20'000'000'000;
 /// The probe has come back to the place where the stage did follow.
 constexpr double kAtAnchorNm = 4;
 
@@ -78,11 +81,13 @@ void Supervisor::forget_stage() noexcept {
 void Supervisor::engage_acquaintance() noexcept {
   to_acquaint_ = settings_.acquaintance.when == AcquaintWhen::First && (!knowledge_ || doubted_);
   not_found_ = false;
+  begun_ = 0;
   learns_anew_ns_ = adopted_ns_ = 0;
 }
 
 bool Supervisor::begin_acquaintance(Vec2 centre_nm, std::int64_t now_ns) noexcept {
   const double period_s = 1e-9 * period_.ns();
+  const CorrectionLimits limits = controller_.limits();
   usual_sd_nm_ = largest(monitor_.sd_nm());
   return acquaintance_.begin(
       {.centre_nm = centre_nm,
@@ -90,18 +95,28 @@ bool Supervisor::begin_acquaintance(Vec2 centre_nm, std::int64_t now_ns) noexcep
        .period_s = period_s,
        .largest_step_nm = std::min(settings_.controller.step_limit_nm,
                                    settings_.controller.rate_limit_nm_per_s * period_s),
+       .low_nm = limits.low_nm,
+       .high_nm = limits.high_nm,
        .described = controller_.stage().settings(),
        .now_ns = now_ns});
 }
 
+/// A lock that is held again and again before it knows its stage would never correct.
+bool Supervisor::was_begun_enough(std::int64_t now_ns) noexcept {
+  if (begun_++ == 0) first_begun_ns_ = now_ns;
+  return begun_ > kOftenBegun && now_ns - first_begun_ns_ > kLongestBeginningNs;
+}
+
 /// Moves the stage as the acquaintance asks; a lock that cannot make it corrects at once.
 void Supervisor::acquaint(const FrameFacts& facts, Decision& decision) noexcept {
-  if (!acquaintance_.is_under_way() && !begin_acquaintance(controller_.total_nm(), facts.now_ns)) {
+  if (!acquaintance_.is_under_way() &&
+      (was_begun_enough(facts.now_ns) ||
+       !begin_acquaintance(controller_.total_nm(), facts.now_ns))) {
     to_acquaint_ = false;
     not_found_ = true;
     return;
   }
-  const Vec2 moved_nm = controller_.stage().image_to_stage().apply(facts.drift->frame_drift_nm);
+  const Vec2 moved_nm = controller_.stage().image_to_stage().apply(residual_nm(facts));
   decision.correction =
       controller_.go_to(acquaintance_.wanted_nm(moved_nm, facts.now_ns), facts.now_ns);
   decision.limits = controller_.limits();
@@ -132,7 +147,7 @@ void Supervisor::see_acquaintance(const FrameFacts& facts, const Decision& decis
     sample = {facts.taken_ns, facts.drift->frame_drift_nm, facts.drift->frame_covariance_nm2};
   std::optional<StageMove> told;
   if (decision.has_correction) told = {facts.now_ns, decision.correction.total_nm};
-  acquaintance_.saw(sample, told, settings_.acquaintance.exposure_ns);
+  acquaintance_.saw(sample, told, settings_.acquaintance.exposure_ns, facts.now_ns);
 }
 
 void Supervisor::hear(const AcquaintanceAnswer& answer, std::int64_t now_ns) noexcept {
@@ -172,6 +187,8 @@ void Supervisor::adopt(const StageFinding& finding, std::int64_t now_ns) noexcep
   ++findings_;
   to_acquaint_ = doubted_ = not_found_ = false;
   controller_.change_settings(controller_settings());
+  // The sample is where moves have it: that is so much by the other matrix.
+  controller_.count_moved_as(controller_.stage().image_to_stage().apply(set_point_.place_nm()));
   adopted_ns_ = now_ns;
   learns_anew_ns_ = now_ns + kWayBackNs;
   stage_verdict_ = monitor_.reassure();

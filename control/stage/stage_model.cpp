@@ -101,6 +101,15 @@ void StageModel::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
   count_ = 1;
 }
 
+void StageModel::shift(Vec2 by_nm) noexcept {
+  for (std::size_t back = 0; back < count_; ++back) {
+    Command& command = history_[(newest_ + kHistory - back) % kHistory];
+    command.total_nm = {command.total_nm.x + by_nm.x, command.total_nm.y + by_nm.y};
+    command.stage.place_nm = {command.stage.place_nm.x + by_nm.x,
+                              command.stage.place_nm.y + by_nm.y};
+  }
+}
+
 StageMotion StageModel::motion_at(std::int64_t time_ns) const noexcept {
   if (count_ == 0) return {};
   const auto after_us = [&](std::size_t back) {

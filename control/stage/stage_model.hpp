@@ -78,6 +78,8 @@ class StageModel {
   /// The stage was never told of the commands later than `sent_ns`: they are forgotten. It was told
   /// `total_nm` last; where none of the commands remembered is that old, it stands there.
   void take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept;
+  /// All places, of the commands and of the stage, count from another one: so much is added.
+  void shift(Vec2 by_nm) noexcept;
   /// The total of the newest command remembered; 0: there is none.
   Vec2 told_nm() const noexcept { return count_ > 0 ? history_[newest_].total_nm : Vec2{}; }
   /// Place at a time, relative to the place at reset(). Times before the oldest of the kHistory

@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <nlohmann/json.hpp>
@@ -24,6 +25,20 @@ double number(const json& body, const char* name, double low, double high) {
   if (!(value >= low && value <= high))
     throw StateError(fmt::format("`{}` is {:g}: allowed is {:g} to {:g}", name, value, low, high));
   return value;
+}
+
+/// As `stage.image_to_stage` is checked.
+void check_stretch(const control::ImageToStage& m) {
+  constexpr double kMost = 10;
+  const double squares = m.a * m.a + m.b * m.b + m.c * m.c + m.d * m.d;
+  const double determinant = std::abs(m.determinant());
+  const double spread = std::sqrt(std::max(0.0, squares * squares - 4 * determinant * determinant));
+  const double largest = std::sqrt((squares + spread) / 2);
+  if (largest <= kMost && determinant >= largest / kMost) return;
+  throw StateError(
+      fmt::format("its matrix [[{:g}, {:g}], [{:g}, {:g}]] is none of a stage: allowed "
+                  "is a map that stretches by 0.1 to 10 in every direction",
+                  m.a, m.b, m.c, m.d));
 }
 
 /// Beside the lock's: stage-ENDPOINT.state.
@@ -61,9 +76,7 @@ SavedStageKnowledge read_stage_knowledge(const std::string& text) {
     saved.controller = body.at("controller").get<std::string>();
     control::StageModelSettings& s = saved.knowledge.stage;
     s.image_to_stage = {m[0], m[1], m[2], m[3]};
-    const double determinant = s.image_to_stage.determinant();
-    if (!std::isfinite(determinant) || determinant == 0)
-      throw StateError("its matrix cannot be inverted");
+    check_stretch(s.image_to_stage);
     s.delay_us = number(body, "delay_us", 0, kMostUs);
     s.time_constant_us = number(body, "time_constant_us", 0, kMostUs);
     s.resonance_hz = number(body, "resonance_hz", 0, kMostHz);

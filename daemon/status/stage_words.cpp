@@ -66,17 +66,25 @@ std::string stage_in_words(const control::StageKnowledge& found, const config::S
 nlohmann::json acquaintance_json(const LoopReport& loop, const config::Stage& told) {
   using control::StageAcquaintance;
   const auto& found = loop.stage_knowledge;
+  const bool held = loop.lock.state == control::LockState::Holding;
   std::string text;
   if (loop.acquaintance == StageAcquaintance::UnderWay)
-    text = "small moves find out how the stage answers, before the lock corrects";
+    text = fmt::format("small moves find out how the stage answers, {}",
+                       held ? "while the lock is held" : "before the lock corrects");
   else if (found)
     text = stage_in_words(*found, told);
   else if (loop.acquaintance == StageAcquaintance::Doubted)
-    text = "the stage does not answer any more as it was found to: the next lock finds out anew";
-  else if (loop.acquaintance == StageAcquaintance::NotFound)
     text =
-        "the frames did not tell how the stage answers: the lock goes by the configuration; "
-        "`driftctl calibrate --write` measures it";
+        fmt::format("the stage does not answer any more as it was found to: {} finds out anew",
+                    told.acquaint == control::AcquaintWhen::First ? "the next lock"
+                                                                  : "a lock that is held for it");
+  else if (loop.acquaintance == StageAcquaintance::NotFound)
+    text = fmt::format(
+        "how the stage answers was not found out, which takes 44 frames/s that show the markers, "
+        "and "
+        "room for moves of 5 nm within the limits: the lock {}; `driftctl calibrate --write` "
+        "measures it",
+        held ? "is held, and small moves try again" : "goes by the configuration");
   nlohmann::json stage;
   if (found) {
     const control::StageModelSettings& s = found->stage;

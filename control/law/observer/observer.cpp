@@ -134,6 +134,11 @@ void Observer::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
   told_ns_ = sent_ns;
 }
 
+void Observer::shift(Vec2 by_nm) noexcept {
+  stage_.shift(by_nm);
+  total_nm_ = {total_nm_.x + by_nm.x, total_nm_.y + by_nm.y};
+}
+
 void Observer::told(Vec2 total_nm, std::int64_t now_ns) noexcept {
   if (!is_finite(total_nm)) return;
   total_nm_ = total_nm;

@@ -152,6 +152,8 @@ class Observer {
   void told(Vec2 total_nm, std::int64_t now_ns) noexcept;
   /// The stage was never told of the commands later than `sent_ns`: StageModel::take_back().
   void take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept;
+  /// StageModel::shift().
+  void shift(Vec2 by_nm) noexcept;
   /// Where the stage should be told to be at a time after the last frame, by what that showed.
   /// Nothing was seen since reset(): the command before.
   Vec2 coast(std::int64_t now_ns) const noexcept;

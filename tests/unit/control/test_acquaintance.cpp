@@ -48,7 +48,7 @@ struct Scene {
     const Vec2 moved{response.a * at.x + response.b * at.y, response.c * at.x + response.d * at.y};
     const Vec2 image = used.controller.image_to_stage.invert(moved);
     place_nm = {sample_nm.x + image.x, sample_nm.y + image.y};
-    if (reference) zero_nm = place_nm;
+    if (reference) zero_nm = {place_nm.x - set_nm.x, place_nm.y - set_nm.y};
     DriftEstimate drift;
     drift.valid = valid;
     drift.markers_used = 8;
@@ -69,12 +69,13 @@ struct Scene {
     driftd::test::watch_this_thread(false);
     tuner.take(supervisor, now_ns);
     if (d.has_correction) stage.command(d.correction.total_nm, now_ns);
-    farthest_nm = std::max({farthest_nm, std::abs(place_nm.x - zero_nm.x - sample_nm.x),
-                            std::abs(place_nm.y - zero_nm.y - sample_nm.y)});
+    farthest_nm = std::max({farthest_nm, std::abs(place_nm.x - zero_nm.x - set_nm.x - sample_nm.x),
+                            std::abs(place_nm.y - zero_nm.y - set_nm.y - sample_nm.y)});
     return d;
   }
   void lock() {
     for (int i = 0; i < 100; ++i) frame();
+    supervisor.set_carried({}, set_nm);
     supervisor.command(LockEvent::CommandLock, now_ns);
     stage.reset();
     sample_nm = {};
@@ -103,6 +104,7 @@ struct Scene {
   ImageToStage response{1, 0, 0, 1};
   std::int64_t now_ns = 1'000'000 * kMs;
   Vec2 sample_nm, zero_nm, place_nm;
+  Vec2 set_nm;  ///< where moves have the sample when the lock begins, as one that is resumed
   double noise_nm = 0.4, drift_nm_per_s = 3, farthest_nm = 0;
   std::mt19937 random{7};
   std::normal_distribution<double> normal;
@@ -202,6 +204,7 @@ TEST_CASE("a stage at fault is found before the lock has followed anything") {
     CHECK(scene.farthest_nm < 30);
     CHECK_FALSE(scene.supervisor.stage_knowledge());
   }
+  CHECK(driftd::test::watched_allocations() == 0);
 }
 
 TEST_CASE("a lock whose frames do not tell goes by the description") {
@@ -224,6 +227,106 @@ TEST_CASE("a lock whose frames do not tell goes by the description") {
     CHECK_FALSE(scene.supervisor.is_acquainting());
     CHECK(scene.supervisor.acquaintance() == StageAcquaintance::NotFound);
   }
+}
+
+TEST_CASE("a lock that begins where moves have left the sample stays there") {
+  Scene scene;
+  scene.response = {0.8, 0, 0, 1.2};
+  scene.set_nm = {1000, -700};
+  scene.lock();
+  scene.until_it_acts();
+  CHECK(scene.farthest_nm < 15);
+  REQUIRE(scene.supervisor.stage_knowledge());
+  CHECK(scene.supervisor.stage_knowledge()->other_matrix);
+  Vec2 before_nm = scene.supervisor.controller().total_nm();
+  double largest_step_nm = 0;
+  scene.farthest_nm = 0;
+  for (int i = 0; i < 1000; ++i) {
+    scene.frame();
+    const Vec2 now_nm = scene.supervisor.controller().total_nm();
+    largest_step_nm = std::max(
+        {largest_step_nm, std::abs(now_nm.x - before_nm.x), std::abs(now_nm.y - before_nm.y)});
+    before_nm = now_nm;
+  }
+  CHECK(largest_step_nm < 10);
+  CHECK(scene.farthest_nm < 20);
+  CHECK(scene.supervisor.lock().state == LockState::Locked);
+  CHECK(scene.supervisor.set_point().place_nm().x == scene.set_nm.x);
+  CHECK(std::abs(scene.supervisor.moved_nm().x - scene.set_nm.x) < 0.1);
+  CHECK(std::abs(scene.place_nm.x - scene.zero_nm.x - scene.set_nm.x) < 2);
+  CHECK(driftd::test::watched_allocations() == 0);
+}
+
+TEST_CASE("a lock that is held again and again goes by the description in the end") {
+  Scene scene;
+  scene.lock();
+  const std::int64_t begin_ns = scene.now_ns;
+  while (scene.supervisor.is_acquainting() && scene.now_ns < begin_ns + 60'000 * kMs) {
+    for (int i = 0; i < 300 && scene.supervisor.is_acquainting(); ++i) scene.frame();
+    for (int i = 0; i < 10; ++i) scene.frame(false);
+    while (scene.supervisor.lock().state == LockState::Holding) scene.frame();
+  }
+  CHECK(scene.now_ns < begin_ns + 25'000 * kMs);
+  CHECK(scene.supervisor.acquaintance() == StageAcquaintance::NotFound);
+  CHECK(scene.supervisor.lock().state == LockState::Locked);
+}
+
+TEST_CASE("`never` goes by the description, whatever a lock before has found") {
+  Scene scene;
+  scene.lock();
+  scene.until_it_acts();
+  scene.supervisor.command(LockEvent::CommandUnlock, scene.now_ns);
+  REQUIRE(scene.supervisor.stage_knowledge());
+  SupervisorSettings other = scene.used;
+  other.acquaintance.when = AcquaintWhen::Never;
+  scene.supervisor.change_settings(other);
+  CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Told);
+  CHECK(scene.supervisor.controller().stage().settings().delay_us ==
+        other.controller.stage_delay_us);
+}
+
+TEST_CASE("near the stage's range the moves stay within it") {
+  SupervisorSettings told = settings();
+  SECTION("with room for them") {
+    told.controller.range_limit_nm = 8;
+    Scene scene(told);
+    scene.drift_nm_per_s = 8;
+    scene.lock();
+    while (scene.supervisor.is_acquainting()) {
+      const Decision d = scene.frame();
+      CHECK((d.correction.limited & kLimitRange) == 0);
+    }
+    CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+  }
+  SECTION("with none") {
+    told.controller.range_limit_nm = 2;
+    Scene scene(told);
+    scene.drift_nm_per_s = 5;
+    scene.lock();
+    scene.until_it_acts();
+    CHECK(scene.supervisor.acquaintance() == StageAcquaintance::NotFound);
+    CHECK(scene.supervisor.stage_looks() == StageLooks::Following);
+    CHECK(scene.supervisor.lock().state == LockState::Locked);
+  }
+}
+
+TEST_CASE("the record ends while no frame is a good one") {
+  SupervisorSettings told = settings();
+  told.lock.hold_timeout_ns = 3'600'000 * kMs;
+  Scene scene(told);
+  scene.response = {-1, 0, 0, -1};
+  scene.lock();
+  scene.until_it_acts();
+  REQUIRE(scene.supervisor.lock().state == LockState::Holding);
+  const auto shown = [&] { return scene.supervisor.to_get_acquainted() != nullptr; };
+  for (int i = 0; i < 2000 && !shown(); ++i) scene.frame();
+  REQUIRE(shown());
+  scene.sample_nm.x += 10'000;
+  scene.seconds(21);
+  CHECK(scene.supervisor.lock().state == LockState::Holding);
+  CHECK_FALSE(shown());
+  scene.seconds(5);
+  CHECK_FALSE(shown());
 }
 
 TEST_CASE("another response does not make the modelled stage jump") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What locks found out of the stage outlives the daemon, for the same camera, description and
 // controller; and what is said of it.
+#include <cmath>
 #include <memory>
 #include <string>
 
@@ -137,9 +138,46 @@ TEST_CASE("a file that is damaged is said and passed over") {
   StageKnowledge flat = late_stage();
   flat.stage.image_to_stage = {1, 1, 1, 1};
   CHECK_THROWS_AS(read_stage_knowledge(to_text(SavedStageKnowledge{{}, "", flat})), StateError);
+  for (const control::ImageToStage& m :
+       {control::ImageToStage{1e3, 0, 0, 1e3}, control::ImageToStage{1e200, 0, 0, 1e-200},
+        control::ImageToStage{1e-3, 0, 0, 1}, control::ImageToStage{1, 1, 1, 1.01},
+        control::ImageToStage{1e300, 1e300, -1e300, 1e300}}) {
+    CAPTURE(m.a, m.d);
+    StageKnowledge wild = late_stage();
+    wild.stage.image_to_stage = m;
+    CHECK_THROWS_WITH(read_stage_knowledge(to_text(SavedStageKnowledge{{}, "", wild})),
+                      contains("0.1 to 10"));
+  }
+  StageKnowledge unknown = late_stage();
+  unknown.stage.image_to_stage.b = unknown.stage.delay_us = std::nan("");
+  CHECK_THROWS_AS(read_stage_knowledge(to_text(SavedStageKnowledge{{}, "", unknown})), StateError);
   StageKnowledge early = late_stage();
   early.stage.delay_us = -1;
   CHECK_THROWS_AS(read_stage_knowledge(to_text(SavedStageKnowledge{{}, "", early})), StateError);
+}
+
+TEST_CASE("what becomes of it is told for the lock as it is") {
+  using control::StageAcquaintance;
+  config::Stage told = config::default_config().stage;
+  LoopReport loop;
+  const auto text = [&](StageAcquaintance acquaintance, control::LockState state) {
+    loop.acquaintance = acquaintance;
+    loop.lock.state = state;
+    return acquaintance_json(loop, told).at("text").get<std::string>();
+  };
+  CHECK_THAT(text(StageAcquaintance::UnderWay, control::LockState::Locked),
+             contains("before the lock corrects"));
+  CHECK_THAT(text(StageAcquaintance::UnderWay, control::LockState::Holding),
+             contains("while the lock is held"));
+  CHECK_THAT(text(StageAcquaintance::NotFound, control::LockState::Locked),
+             contains("the lock goes by the configuration"));
+  CHECK_THAT(text(StageAcquaintance::NotFound, control::LockState::Holding),
+             contains("the lock is held, and small moves try again"));
+  CHECK_THAT(text(StageAcquaintance::Doubted, control::LockState::Idle),
+             contains("the next lock finds out anew"));
+  told.acquaint = control::AcquaintWhen::Held;
+  CHECK_THAT(text(StageAcquaintance::Doubted, control::LockState::Idle),
+             contains("a lock that is held for it finds out anew"));
 }
 
 TEST_CASE("what was found is told in words beside what is configured") {
