@@ -60,6 +60,8 @@ std::string to_text(const SavedStageKnowledge& saved) {
                      {"time_constant_us", s.time_constant_us},
                      {"resonance_hz", s.resonance_hz},
                      {"damping", s.damping},
+                     {"period_s", saved.knowledge.period_s},
+                     {"waiting_us", saved.knowledge.waiting_us},
                      {"other_matrix", saved.knowledge.other_matrix},
                      {"other_response", saved.knowledge.other_response}};
   return sealed(body.dump(1, ' ', false, json::error_handler_t::replace) + "\n", kStageSeal);
@@ -81,6 +83,8 @@ SavedStageKnowledge read_stage_knowledge(const std::string& text) {
     s.time_constant_us = number(body, "time_constant_us", 0, kMostUs);
     s.resonance_hz = number(body, "resonance_hz", 0, kMostHz);
     s.damping = number(body, "damping", 0.01, 100);
+    saved.knowledge.period_s = number(body, "period_s", 0, 1);
+    saved.knowledge.waiting_us = number(body, "waiting_us", 0, kMostUs);
     saved.knowledge.other_matrix = body.at("other_matrix").get<bool>();
     saved.knowledge.other_response = body.at("other_response").get<bool>();
     return saved;

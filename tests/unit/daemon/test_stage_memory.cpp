@@ -28,7 +28,9 @@ StageKnowledge late_stage() {
                     .resonance_hz = 60,
                     .damping = 0.4},
           .other_matrix = true,
-          .other_response = true};
+          .other_response = true,
+          .period_s = 0.002,
+          .waiting_us = 4000};
 }
 
 /// One daemon after another, with the same state directory.
@@ -99,6 +101,8 @@ TEST_CASE("the next daemon goes by what a lock found out of the stage") {
   CHECK(control::is_same_stage(command->knowledge.stage, late_stage().stage));
   CHECK(command->knowledge.stage.image_to_stage == late_stage().stage.image_to_stage);
   CHECK(command->knowledge.other_response);
+  CHECK(command->knowledge.period_s == late_stage().period_s);
+  CHECK(command->knowledge.waiting_us == late_stage().waiting_us);
   CHECK_FALSE(d.run->ignored());
 }
 
