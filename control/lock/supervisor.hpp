@@ -155,6 +155,8 @@ class Supervisor {
   void hear(const AcquaintanceAnswer& answer, std::int64_t now_ns) noexcept;
   /// No lock is engaged: what an earlier one, or an earlier daemon, has found out.
   void know_stage(const StageKnowledge& knowledge) noexcept;
+  /// It is another one. Passed over while a lock is engaged.
+  void forget_found_stage() noexcept;
   StageAcquaintance acquaintance() const noexcept;
   /// Nothing: not found out, or doubted.
   std::optional<StageKnowledge> stage_knowledge() const noexcept {

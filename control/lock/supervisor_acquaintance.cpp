@@ -79,6 +79,12 @@ void Supervisor::know_stage(const StageKnowledge& knowledge) noexcept {
   controller_.change_settings(controller_settings());
 }
 
+void Supervisor::forget_found_stage() noexcept {
+  if (is_engaged() || lock_.state == LockState::Calibrating) return;
+  forget_stage();
+  controller_.change_settings(controller_settings());
+}
+
 /// The caller sets the controller.
 void Supervisor::forget_stage() noexcept {
   if (knowledge_) ++findings_;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "daemon/resume/lock_saver.hpp"
 #include "daemon/resume/saved_lock.hpp"
@@ -132,9 +133,27 @@ std::string StageMemory::controller() const {
 }
 
 void StageMemory::turn() {
+  forget_other_controllers();
   if (!writer_) return;
   if (loop_.report().stage_findings != seen_) keep();
   if (recalled_) hand_over();
+}
+
+/// A driver of another stage has taken over.
+void StageMemory::forget_other_controllers() {
+  const LoopReport& loop = loop_.report();
+  const std::string now = controller();
+  if (!loop.stage_knowledge) return found_on_.clear();
+  if (found_on_.empty()) found_on_ = now;
+  if (now.empty() || now == found_on_ || loop.lock.state == control::LockState::Locked ||
+      loop.lock.state == control::LockState::Holding)
+    return;
+  if (std::exchange(told_other_, now) != now)
+    events_.raise(Level::Info, "state_ignored",
+                  "what was found of the stage is forgotten: the stage's controller is another one "
+                  "now, so the next lock finds out anew");
+  LoopCommand command{.kind = LoopCommand::Kind::ForgetStage};
+  static_cast<void>(loop_.send(std::move(command)));  // one that has no room is sent the next time
 }
 
 void StageMemory::keep() {

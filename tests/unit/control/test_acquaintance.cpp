@@ -305,6 +305,19 @@ TEST_CASE("how long commands wait for a slow driver counts once") {
         Approx(found_us + kWaitingUs));
 }
 
+TEST_CASE("another stage's controller ends what was found, but no lock") {
+  Scene scene;
+  scene.lock();
+  scene.until_it_acts();
+  scene.supervisor.forget_found_stage();
+  CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+  scene.supervisor.command(LockEvent::CommandUnlock, scene.now_ns);
+  scene.supervisor.forget_found_stage();
+  CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Told);
+  CHECK(scene.supervisor.controller().stage().settings().delay_us ==
+        scene.used.controller.stage_delay_us);
+}
+
 TEST_CASE("`never` goes by the description, whatever a lock before has found") {
   Scene scene;
   scene.lock();
