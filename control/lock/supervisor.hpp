@@ -35,6 +35,9 @@ struct SupervisorSettings {
 struct StageKnowledge {
   StageModelSettings stage{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0};
   bool other_matrix = false, other_response = false;  ///< than in the settings
+  /// With so long between frames it was found, while commands were taken to wait so long for the
+  /// driver beside the dead time.
+  double period_s = 0, waiting_us = 0;
 };
 /// How a lock stands with its stage.
 enum class StageAcquaintance : std::uint8_t {
@@ -116,7 +119,7 @@ class Supervisor {
   void stop_move() noexcept;
   void set_travelled(Vec2 travelled_nm) noexcept { controller_.set_travelled(travelled_nm); }
   /// Controller::set_waiting_us().
-  void set_stage_waiting_us(double waiting_us) noexcept { controller_.set_waiting_us(waiting_us); }
+  void set_stage_waiting_us(double waiting_us) noexcept;
   /// Calibrating has come to its end.
   void end_calibration(std::int64_t now_ns) noexcept { feed(LockEvent::CalibrationOver, now_ns); }
   /// A frame came, whatever becomes of it: before decide().
@@ -152,6 +155,8 @@ class Supervisor {
   void hear(const AcquaintanceAnswer& answer, std::int64_t now_ns) noexcept;
   /// No lock is engaged: what an earlier one, or an earlier daemon, has found out.
   void know_stage(const StageKnowledge& knowledge) noexcept;
+  /// It is another one. Passed over while a lock is engaged.
+  void forget_found_stage() noexcept;
   StageAcquaintance acquaintance() const noexcept;
   /// Nothing: not found out, or doubted.
   std::optional<StageKnowledge> stage_knowledge() const noexcept {

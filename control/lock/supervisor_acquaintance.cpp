@@ -17,6 +17,7 @@ constexpr std::int64_t kWayBackNs = 400'000'000;
 constexpr std::int64_t kFirstPauseNs = 800'000'000, kShortPauseNs = 100'000'000;
 constexpr std::int64_t kLongestPauseNs = 60'000'000'000;
 constexpr std::int64_t kJustAdoptedNs = 20'000'000'000;
+constexpr double kSameRate = 0.1;
 /// Begun so often and for so long, it is not begun again in this lock.
 constexpr int kOftenBegun = 3;
 constexpr std::int64_t kLongestBeginningNs = 20'000'000'000;
@@ -51,10 +52,18 @@ ControllerSettings Supervisor::controller_settings() const noexcept {
   const StageModelSettings& stage = knowledge_->stage;
   settings.image_to_stage = stage.image_to_stage;
   settings.stage_delay_us = stage.delay_us;
+  // At the same rate commands waited then as they do now, whether that was known or not.
+  if (std::abs(1e-9 * period_.ns() - knowledge_->period_s) <= kSameRate * knowledge_->period_s)
+    settings.stage_delay_us += knowledge_->waiting_us - controller_.waiting_us();
   settings.stage_time_constant_us = stage.time_constant_us;
   settings.stage_resonance_hz = stage.resonance_hz;
   settings.stage_damping = stage.damping;
   return settings;
+}
+
+void Supervisor::set_stage_waiting_us(double waiting_us) noexcept {
+  controller_.set_waiting_us(waiting_us);
+  if (knowledge_) controller_.change_settings(controller_settings());
 }
 
 StageAcquaintance Supervisor::acquaintance() const noexcept {
@@ -67,6 +76,12 @@ void Supervisor::know_stage(const StageKnowledge& knowledge) noexcept {
   if (is_engaged() || lock_.state == LockState::Calibrating) return;
   knowledge_ = knowledge;
   doubted_ = false;
+  controller_.change_settings(controller_settings());
+}
+
+void Supervisor::forget_found_stage() noexcept {
+  if (is_engaged() || lock_.state == LockState::Calibrating) return;
+  forget_stage();
   controller_.change_settings(controller_settings());
 }
 
@@ -179,7 +194,9 @@ void Supervisor::try_again_later(std::int64_t now_ns) noexcept {
 
 void Supervisor::adopt(const StageFinding& finding, std::int64_t now_ns) noexcept {
   StageKnowledge knowledge{.stage = finding.stage};
-  knowledge.stage.delay_us = std::max(0.0, knowledge.stage.delay_us - controller_.waiting_us());
+  knowledge.period_s = 1e-9 * period_.ns();
+  knowledge.waiting_us = std::min(controller_.waiting_us(), knowledge.stage.delay_us);
+  knowledge.stage.delay_us -= knowledge.waiting_us;
   const ControllerSettings& told = settings_.controller;
   knowledge.other_matrix = knowledge.stage.image_to_stage != told.image_to_stage;
   knowledge.other_response = finding.other_response || (knowledge_ && knowledge_->other_response);

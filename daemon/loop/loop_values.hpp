@@ -218,6 +218,7 @@ struct LoopCommand {
     Settings,
     Travelled,
     KnowStage,
+    ForgetStage,  ///< what was found of it; passed over while a lock depends on it
     Move,
     StopMove
   };

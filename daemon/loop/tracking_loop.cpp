@@ -109,6 +109,9 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
     case LoopCommand::Kind::KnowStage:
       if (session_.id() == 0) supervisor_.know_stage(command.knowledge);
       break;
+    case LoopCommand::Kind::ForgetStage:
+      supervisor_.forget_found_stage();
+      break;
     case LoopCommand::Kind::Move:
       supervisor_.begin_move(*command.move);
       ports_.retired_moves.push(std::move(command.move));

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "daemon/resume/lock_saver.hpp"
 #include "daemon/resume/saved_lock.hpp"
@@ -60,6 +61,8 @@ std::string to_text(const SavedStageKnowledge& saved) {
                      {"time_constant_us", s.time_constant_us},
                      {"resonance_hz", s.resonance_hz},
                      {"damping", s.damping},
+                     {"period_s", saved.knowledge.period_s},
+                     {"waiting_us", saved.knowledge.waiting_us},
                      {"other_matrix", saved.knowledge.other_matrix},
                      {"other_response", saved.knowledge.other_response}};
   return sealed(body.dump(1, ' ', false, json::error_handler_t::replace) + "\n", kStageSeal);
@@ -81,6 +84,8 @@ SavedStageKnowledge read_stage_knowledge(const std::string& text) {
     s.time_constant_us = number(body, "time_constant_us", 0, kMostUs);
     s.resonance_hz = number(body, "resonance_hz", 0, kMostHz);
     s.damping = number(body, "damping", 0.01, 100);
+    saved.knowledge.period_s = number(body, "period_s", 0, 1);
+    saved.knowledge.waiting_us = number(body, "waiting_us", 0, kMostUs);
     saved.knowledge.other_matrix = body.at("other_matrix").get<bool>();
     saved.knowledge.other_response = body.at("other_response").get<bool>();
     return saved;
@@ -128,9 +133,27 @@ std::string StageMemory::controller() const {
 }
 
 void StageMemory::turn() {
+  forget_other_controllers();
   if (!writer_) return;
   if (loop_.report().stage_findings != seen_) keep();
   if (recalled_) hand_over();
+}
+
+/// A driver of another stage has taken over.
+void StageMemory::forget_other_controllers() {
+  const LoopReport& loop = loop_.report();
+  const std::string now = controller();
+  if (!loop.stage_knowledge) return found_on_.clear();
+  if (found_on_.empty()) found_on_ = now;
+  if (now.empty() || now == found_on_ || loop.lock.state == control::LockState::Locked ||
+      loop.lock.state == control::LockState::Holding)
+    return;
+  if (std::exchange(told_other_, now) != now)
+    events_.raise(Level::Info, "state_ignored",
+                  "what was found of the stage is forgotten: the stage's controller is another one "
+                  "now, so the next lock finds out anew");
+  LoopCommand command{.kind = LoopCommand::Kind::ForgetStage};
+  static_cast<void>(loop_.send(std::move(command)));  // one that has no room is sent the next time
 }
 
 void StageMemory::keep() {

@@ -48,6 +48,7 @@ class StageMemory {
   std::string controller() const;
   void hand_over();
   void keep();
+  void forget_other_controllers();
 
   const config::Config& config_;
   CameraWatch& camera_;
@@ -57,6 +58,8 @@ class StageMemory {
   std::optional<StateOwner> owner_;    ///< outlives the writer
   std::optional<StateWriter> writer_;  ///< none: nothing is kept
   std::optional<SavedStageKnowledge> recalled_;
+  std::string found_on_;    ///< the controller while what is known now is
+  std::string told_other_;  ///< the one that people were told of
   std::uint32_t seen_ = 0;  ///< LoopReport::stage_findings
 };
 

@@ -68,7 +68,8 @@ struct Scene {
     supervisor.prepare();
     driftd::test::watch_this_thread(false);
     tuner.take(supervisor, now_ns);
-    if (d.has_correction) stage.command(d.correction.total_nm, now_ns);
+    if (d.has_correction && ++commands % driver_frames == 0)
+      stage.command(d.correction.total_nm, now_ns);
     farthest_nm = std::max({farthest_nm, std::abs(place_nm.x - zero_nm.x - set_nm.x - sample_nm.x),
                             std::abs(place_nm.y - zero_nm.y - set_nm.y - sample_nm.y)});
     return d;
@@ -105,6 +106,7 @@ struct Scene {
   std::int64_t now_ns = 1'000'000 * kMs;
   Vec2 sample_nm, zero_nm, place_nm;
   Vec2 set_nm;  ///< where moves have the sample when the lock begins, as one that is resumed
+  int driver_frames = 1, commands = 0;  ///< it takes one of so many commands
   double noise_nm = 0.4, drift_nm_per_s = 3, farthest_nm = 0;
   std::mt19937 random{7};
   std::normal_distribution<double> normal;
@@ -269,6 +271,51 @@ TEST_CASE("a lock that is held again and again goes by the description in the en
   CHECK(scene.now_ns < begin_ns + 25'000 * kMs);
   CHECK(scene.supervisor.acquaintance() == StageAcquaintance::NotFound);
   CHECK(scene.supervisor.lock().state == LockState::Locked);
+}
+
+TEST_CASE("how long commands wait for a slow driver counts once") {
+  constexpr double kWaitingUs = 4000;
+  Scene scene;
+  scene.driver_frames = 5;
+  scene.lock();  // nobody knows yet that the driver is slow
+  scene.until_it_acts();
+  REQUIRE(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+  const auto late_us = [&] { return scene.supervisor.controller().stage().settings().delay_us; };
+  const double found_us = late_us();
+  CHECK(found_us > 9000 + 0.5 * kWaitingUs);
+  scene.supervisor.command(LockEvent::CommandUnlock, scene.now_ns);
+  scene.supervisor.set_stage_waiting_us(kWaitingUs);
+  CHECK(late_us() == Approx(found_us));
+  SupervisorSettings other = scene.used;
+  other.controller.step_limit_nm += 1;
+  scene.supervisor.change_settings(other);
+  CHECK(late_us() == Approx(found_us));
+  // The next daemon, which is told beforehand.
+  Scene next;
+  next.supervisor.set_stage_waiting_us(kWaitingUs);
+  for (int i = 0; i < 100; ++i) next.frame();
+  next.supervisor.know_stage(*scene.supervisor.stage_knowledge());
+  CHECK(next.supervisor.controller().stage().settings().delay_us == Approx(found_us));
+  // At another rate of frames commands do wait longer.
+  Scene faster(settings(), late_stage(), kMs);
+  faster.supervisor.set_stage_waiting_us(kWaitingUs);
+  for (int i = 0; i < 100; ++i) faster.frame();
+  faster.supervisor.know_stage(*scene.supervisor.stage_knowledge());
+  CHECK(faster.supervisor.controller().stage().settings().delay_us ==
+        Approx(found_us + kWaitingUs));
+}
+
+TEST_CASE("another stage's controller ends what was found, but no lock") {
+  Scene scene;
+  scene.lock();
+  scene.until_it_acts();
+  scene.supervisor.forget_found_stage();
+  CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+  scene.supervisor.command(LockEvent::CommandUnlock, scene.now_ns);
+  scene.supervisor.forget_found_stage();
+  CHECK(scene.supervisor.acquaintance() == StageAcquaintance::Told);
+  CHECK(scene.supervisor.controller().stage().settings().delay_us ==
+        scene.used.controller.stage_delay_us);
 }
 
 TEST_CASE("`never` goes by the description, whatever a lock before has found") {

@@ -28,7 +28,9 @@ StageKnowledge late_stage() {
                     .resonance_hz = 60,
                     .damping = 0.4},
           .other_matrix = true,
-          .other_response = true};
+          .other_response = true,
+          .period_s = 0.002,
+          .waiting_us = 4000};
 }
 
 /// One daemon after another, with the same state directory.
@@ -99,6 +101,8 @@ TEST_CASE("the next daemon goes by what a lock found out of the stage") {
   CHECK(control::is_same_stage(command->knowledge.stage, late_stage().stage));
   CHECK(command->knowledge.stage.image_to_stage == late_stage().stage.image_to_stage);
   CHECK(command->knowledge.other_response);
+  CHECK(command->knowledge.period_s == late_stage().period_s);
+  CHECK(command->knowledge.waiting_us == late_stage().waiting_us);
   CHECK_FALSE(d.run->ignored());
 }
 
@@ -127,6 +131,44 @@ TEST_CASE("what a lock doubts is forgotten") {
   d.start();
   CHECK(d.run->told_loop() == nullptr);
   CHECK_FALSE(d.run->ignored());
+}
+
+TEST_CASE("what was found is forgotten when another controller drives the stage") {
+  Daemons d;
+  Daemons::Run& run = *d.run;
+  const auto drive = [&](const char* instance, const char* description, const char* state) {
+    static_cast<void>(
+        run.stage.take({{"command", "stage"},
+                        {"instance", instance},
+                        {"driver", "pi_gcs2"},
+                        {"description", description},
+                        {"max_rate_hz", 0},
+                        {"axes", {{{"axis", "x"}, {"name", "1"}}, {{"axis", "y"}, {"name", "2"}}}},
+                        {"state", state},
+                        {"text", ""}},
+                       1));
+  };
+  const auto forgets = [&] {
+    run.turn();
+    run.turn();
+    for (const LoopCommand& command : run.played.taken)
+      if (command.kind == Kind::ForgetStage) return true;
+    return false;
+  };
+  drive("0123456789abcdef", "PI E-727 SN 1", "ready");
+  run.find(late_stage());
+  CHECK_FALSE(forgets());
+  drive("0123456789abcdef", "PI E-727 SN 1", "stopped");
+  run.stage.turn(1'000'000'000);
+  CHECK_FALSE(forgets());
+  drive("fedcba9876543210", "PI E-727 SN 2", "ready");
+  run.played.report.lock.state = control::LockState::Locked;
+  run.played.tell();
+  CHECK_FALSE(forgets());
+  run.played.report.lock.state = control::LockState::Idle;
+  run.played.tell();
+  CHECK(forgets());
+  CHECK(run.ignored());
 }
 
 TEST_CASE("a file that is damaged is said and passed over") {
