@@ -36,8 +36,10 @@ constexpr double kDoubtToLearn = 8;
 /// meanwhile.
 constexpr double kCredit = 3;
 constexpr double kCreditFrames = 2000;
-/// So long after it was found out how the stage answers.
+/// So long after it was found out how the stage answers, and so far from where that was: a stage
+/// that is sent farther and does not go is at fault, whatever vibrations may look like.
 constexpr std::int64_t kTrustedNs = 2'000'000'000;
+constexpr double kTrustedNm = 12;
 /// What the model may have wrong of a move by intention, from one frame to the next: its gain, its
 /// axes, its lag, and a command that was late. It fades with what the stage's swinging leaves.
 constexpr double kModelShare = 0.25;
@@ -239,6 +241,7 @@ StageVerdict StageMonitor::reassure() noexcept {
   forget_verdict();
   alarm_ = kCredit * kAlarm;
   trusted_until_ns_ = last_.taken_ns + kTrustedNs;
+  trusted_from_nm_ = place_nm;
   verdict_.anchor_nm = place_nm;
   return verdict_;
 }
@@ -436,6 +439,8 @@ void StageMonitor::weigh(const Anchor& here) noexcept {
   const double excused =
       by_late_commands(weighed.for_nm(candidates_[kStandsStill].weighed_nm), here.taken_ns);
   const bool knows_rest = moves_at_rest_ == kMovesToJudge;
+  const Vec2 since_nm = difference(here.place_nm, trusted_from_nm_);
+  if (std::max(std::abs(since_nm.x), std::abs(since_nm.y)) > kTrustedNm) trusted_until_ns_ = 0;
   const bool trusted = here.taken_ns < trusted_until_ns_;
   for (std::size_t i = 1; i < kResponses; ++i) {
     Candidate& c = candidates_[i];

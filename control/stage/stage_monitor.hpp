@@ -89,9 +89,9 @@ class StageMonitor {
   /// Somebody else found that the stage does not follow: as if an alarm had said so.
   StageVerdict accuse(StageLooks looks, Vec2 anchor_nm) noexcept;
   /// Somebody else found out how it answers: it follows, and is trusted as after a probe. For two
-  /// seconds, as long as the evidence is the monitor's own, it is not doubted for moving too
-  /// little, which cancelled vibrations that are not learned yet look like. The next place is not
-  /// compared with those before.
+  /// seconds and 12 nm, as long as the evidence is the monitor's own, it is not doubted for moving
+  /// too little, which cancelled vibrations that are not learned yet look like. The next place is
+  /// not compared with those before.
   StageVerdict reassure() noexcept;
   /// Samples that are not finite are ignored.
   StageVerdict update(const ObservedFrame& sample) noexcept;
@@ -185,7 +185,8 @@ class StageMonitor {
   int frames_mixed_ = 0;               ///< so long the past is not the sample's own
   double standstill_ = 0;              ///< evidence that both axes stand still, against the model
   std::int64_t standstill_ns_ = 0;     ///< when it was last small
-  std::int64_t trusted_until_ns_ = 0;  ///< after reassure()
+  std::int64_t trusted_until_ns_ = 0;  ///< after reassure() ...
+  Vec2 trusted_from_nm_;               ///< ... where the modelled stage was then
   double alarm_ = kAlarm;  ///< the doubt that is one now; more after a probe has succeeded
   StageVerdict verdict_;
 };

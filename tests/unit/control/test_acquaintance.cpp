@@ -376,6 +376,39 @@ TEST_CASE("the record ends while no frame is a good one") {
   CHECK_FALSE(shown());
 }
 
+TEST_CASE("a stage that dies when the law begins to act is found before it is told to go far") {
+  Scene scene;
+  scene.lock();
+  scene.until_it_acts();
+  REQUIRE(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+  scene.driver_frames = 1 << 30;  // nothing arrives any more
+  const Vec2 died_nm = scene.supervisor.controller().total_nm();
+  double told_nm = 0;
+  for (int i = 0; i < 2000 && scene.supervisor.lock().state == LockState::Locked; ++i) {
+    const Decision d = scene.frame();
+    if (d.has_correction)
+      told_nm = std::max(told_nm, std::hypot(d.correction.total_nm.x - died_nm.x,
+                                             d.correction.total_nm.y - died_nm.y));
+  }
+  CHECK(scene.supervisor.lock().state == LockState::Holding);
+  CHECK(told_nm < 80);  // 1100 where it was trusted however far it was sent
+}
+
+TEST_CASE("a sample that drifts fast is held once at most before its lock corrects") {
+  Scene scene;
+  scene.drift_nm_per_s = 60;
+  scene.lock();
+  int held = 0;
+  for (int i = 0; i < 6000; ++i) {
+    const bool was_locked = scene.supervisor.lock().state == LockState::Locked;
+    scene.frame();
+    held += was_locked && scene.supervisor.lock().state == LockState::Holding;
+  }
+  CHECK(held <= 1);
+  CHECK(scene.supervisor.lock().state == LockState::Locked);
+  CHECK(std::abs(scene.place_nm.x - scene.zero_nm.x) < 5);
+}
+
 TEST_CASE("another response does not make the modelled stage jump") {
   StageModel model({.image_to_stage = {}, .delay_us = 3000, .time_constant_us = 1000});
   std::int64_t now_ns = 0;
