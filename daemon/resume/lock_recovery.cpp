@@ -116,7 +116,7 @@ void LockRecovery::put_aside(const std::string& why) {
 }
 
 std::string LockRecovery::forget() {
-  const std::string forgotten = phase_ == Phase::None ? "" : headline();
+  std::string forgotten = phase_ == Phase::None ? "" : headline();
   phase_ = Phase::None;
   memory_.end();
   return forgotten;
