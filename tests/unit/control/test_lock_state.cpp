@@ -89,7 +89,7 @@ std::string cell(const Lock& start, LockEvent event) {
 }
 
 std::string table() {
-  const Lock kColumns[] = {
+  const Lock columns[] = {
       {.state = LockState::Idle},
       {.state = LockState::Referencing, .reason = LockReason::LockCommanded},
       {.state = LockState::Locked, .reason = LockReason::ReferenceTaken},
@@ -105,7 +105,7 @@ std::string table() {
          "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const auto& [event, name] : kEvents) {
     out << "| " << name << " |";
-    for (const Lock& column : kColumns) out << ' ' << cell(column, event) << " |";
+    for (const Lock& column : columns) out << ' ' << cell(column, event) << " |";
     out << '\n';
   }
   return out.str();
