@@ -230,6 +230,7 @@ class SlipSearch {
     }
     const auto mean = [](const std::map<std::size_t, Sum>& sums) {
       std::vector<Offset> offsets;
+      offsets.reserve(sums.size());
       for (const auto& [frame, sum] : sums)
         offsets.push_back(
             {frame, {sum.of.at.x_px / sum.count, sum.of.at.y_px / sum.count}, sum.of.sd_px});
