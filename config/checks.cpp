@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/stretch.hpp"
 #include "base/yaml/scalar.hpp"
 #include "config/endpoint.hpp"
 #include "config/names.hpp"
@@ -337,21 +338,13 @@ void check_control(const Config& config, Conflicts& conflicts) {
          number(control.proportional) + " with control.integral " + number(control.integral),
          "together at most 1: more overshoots"});
   }
-  // Singular values of [[a, b], [c, d]]: how much the map stretches along its two main directions.
   const auto& m = config.stage.image_to_stage;
-  const double squares =
-      m[0][0] * m[0][0] + m[0][1] * m[0][1] + m[1][0] * m[1][0] + m[1][1] * m[1][1];
-  const double determinant = m[0][0] * m[1][1] - m[0][1] * m[1][0];
-  const double spread = std::sqrt(std::max(0.0, squares * squares - 4 * determinant * determinant));
-  const double largest = std::sqrt((squares + spread) / 2);
-  const double smallest = largest > 0 ? std::abs(determinant) / largest : 0;
-  // Both axes are in nm on both sides, so the true map stretches by about 1; 10 leaves room for
-  // a pixel size or stage scale that is only roughly known.
-  constexpr double kMostStretch = 10;
-  if (smallest < 1 / kMostStretch || largest > kMostStretch) {
-    conflicts.push_back({{"stage.image_to_stage"},
-                         "a map that stretches by " + number(smallest) + " to " + number(largest),
-                         "an invertible map that stretches by 0.1 to 10 in every direction"});
+  const Stretch stretch = stretch_of(m[0][0], m[0][1], m[1][0], m[1][1]);
+  if (!is_of_a_stage(stretch)) {
+    conflicts.push_back(
+        {{"stage.image_to_stage"},
+         "a map that stretches by " + number(stretch.smallest) + " to " + number(stretch.largest),
+         kStretchOfAStage});
   }
 }
 

@@ -3,12 +3,11 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <algorithm>
-#include <cmath>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/stretch.hpp"
 #include "daemon/resume/lock_saver.hpp"
 #include "daemon/resume/saved_lock.hpp"
 #include "daemon/setup/compose.hpp"
@@ -28,18 +27,11 @@ double number(const json& body, const char* name, double low, double high) {
   return value;
 }
 
-/// As `stage.image_to_stage` is checked.
 void check_stretch(const control::ImageToStage& m) {
-  constexpr double kMost = 10;
-  const double squares = m.a * m.a + m.b * m.b + m.c * m.c + m.d * m.d;
-  const double determinant = std::abs(m.determinant());
-  const double spread = std::sqrt(std::max(0.0, squares * squares - 4 * determinant * determinant));
-  const double largest = std::sqrt((squares + spread) / 2);
-  if (largest <= kMost && determinant >= largest / kMost) return;
+  if (is_of_a_stage(stretch_of(m.a, m.b, m.c, m.d))) return;
   throw StateError(
-      fmt::format("its matrix [[{:g}, {:g}], [{:g}, {:g}]] is none of a stage: allowed "
-                  "is a map that stretches by 0.1 to 10 in every direction",
-                  m.a, m.b, m.c, m.d));
+      fmt::format("its matrix [[{:g}, {:g}], [{:g}, {:g}]] is none of a stage: allowed is {}", m.a,
+                  m.b, m.c, m.d, kStretchOfAStage));
 }
 
 /// Beside the lock's: stage-ENDPOINT.state.
