@@ -334,7 +334,7 @@ class Access(unittest.TestCase):
     def driftctl(self, *arguments, home: pathlib.Path) -> subprocess.CompletedProcess:
         environment = {**os.environ, "HOME": str(home), "XDG_CONFIG_HOME": ""}
         return subprocess.run([BIN / "driftctl", *arguments], capture_output=True, text=True,
-                              env=environment, timeout=60 * SLOW)
+                              env=environment, timeout=DEADLINE_S)
 
     def test_driftctl_from_another_computer(self):
         """A program with a home folder of its own, which does not look for local sockets."""
@@ -410,7 +410,7 @@ class Access(unittest.TestCase):
                              (self.folder / "server.key", "server.key")):
             (home / name).write_text(source.read_text())
         watched = subprocess.run([*example, address, "1"], cwd=home, capture_output=True, text=True,
-                                 timeout=60 * SLOW)
+                                 timeout=DEADLINE_S)
         self.assertEqual(watched.returncode, 0, watched.stderr)
         self.assertIn("I am laptop (observe)", watched.stdout)
 
@@ -463,7 +463,7 @@ class Access(unittest.TestCase):
         config.write_text(self.file.read_text().replace("access:\n", "access:\n  observe_group: crowd\n"))
         ended = subprocess.run(["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc/group || exit 77; exec "$@"',
                                 groups, BIN / "driftd", "--config", config, "--check-config"],
-                               capture_output=True, text=True, timeout=60 * SLOW)
+                               capture_output=True, text=True, timeout=DEADLINE_S)
         if ended.returncode == 77 or "unshare" in ended.stderr:
             self.skipTest(f"this root may not: {ended.stderr}")
         self.assertIn("no mistakes", ended.stdout + ended.stderr)

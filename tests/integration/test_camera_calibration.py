@@ -28,7 +28,7 @@ class CameraCalibration(unittest.TestCase):
 
     def driftctl(self, *arguments, code: int = 0, **options) -> subprocess.CompletedProcess:
         done = subprocess.run([BIN / "driftctl", "--config", self.file, "--timeout", "30", *arguments],
-                              capture_output=True, text=True, timeout=120 * SLOW, **options)
+                              capture_output=True, text=True, timeout=DEADLINE_S, **options)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 

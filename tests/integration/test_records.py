@@ -26,7 +26,7 @@ except ImportError:
 
 def driftctl(*arguments) -> str:
     done = subprocess.run([BIN / "driftctl", *map(str, arguments)], capture_output=True, text=True,
-                          timeout=60 * SLOW, check=False)
+                          timeout=DEADLINE_S, check=False)
     assert done.returncode == 0, (arguments, done.stdout, done.stderr)
     return done.stdout + done.stderr
 

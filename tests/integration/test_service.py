@@ -54,7 +54,7 @@ class Service(unittest.TestCase):
 
     def run_daemon(self, *arguments):
         return subprocess.run([BIN / "driftd", *map(str, arguments)], capture_output=True, text=True,
-                              timeout=60 * SLOW, check=False)
+                              timeout=DEADLINE_S, check=False)
 
     def test_stops_cleanly_on_sigterm_and_sigint(self):
         self.rig.start_sim()
@@ -217,7 +217,7 @@ class Service(unittest.TestCase):
         self.check_rois(frame, pixels)
         file = rig.folder / "frame.png"
         said = subprocess.run([BIN / "driftctl", "--json", "--commands", rig.commands, "snapshot", file],
-                              capture_output=True, text=True, timeout=60 * SLOW, check=True)
+                              capture_output=True, text=True, timeout=DEADLINE_S, check=True)
         rois, picture = json.loads(said.stdout)["rois"], pixels_of_png(file.read_bytes())
         self.assertGreater(len(rois), 3)
         for roi in rois:
@@ -332,7 +332,7 @@ class Service(unittest.TestCase):
         os.chmod(self.rig.folder, 0o777)
         result = subprocess.run(
             ["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all", BIN / "driftd",
-             "--config", file], capture_output=True, text=True, timeout=60, check=False)
+             "--config", file], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
         if result.returncode in (126, 127):
             self.skipTest("the build folder cannot be read by another user")
         self.assertEqual(result.returncode, 4, result.stderr)
@@ -422,7 +422,7 @@ class Service(unittest.TestCase):
                           "at_most": [0] * len(status["latency_edges_us"])})
         self.assertTrue(begin_ns < status["state_since_ns"] < status["time_ns"])
         said = subprocess.run([BIN / "driftctl", "--commands", rig.commands, "status"],
-                              capture_output=True, text=True, timeout=60 * SLOW, check=True).stdout
+                              capture_output=True, text=True, timeout=DEADLINE_S, check=True).stdout
         self.assertRegex(said, r"state +idle for 0:00:\d\d")
         self.assertIn("p50 -   p99 -", said)
         rig.start_sim()

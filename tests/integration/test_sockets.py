@@ -335,7 +335,7 @@ class Places(unittest.TestCase):
         """The finished program, as a user other than root if that is given."""
         as_user = ["setpriv", f"--reuid={user}", "--clear-groups"] if user else []
         return subprocess.run([*as_user, BIN / "driftctl", *map(str, arguments)], text=True,
-                              capture_output=True, timeout=60, check=False,
+                              capture_output=True, timeout=DEADLINE_S, check=False,
                               env={**os.environ, **environment})
 
     def test_a_second_daemon_refuses_and_the_first_stays(self):
@@ -347,7 +347,7 @@ class Places(unittest.TestCase):
             file = rig.folder / "second.yaml"
             file.write_text(rig.config(wire={**other, key: getattr(rig, key)}).read_text())
             second = subprocess.run([BIN / "driftd", "--config", file], capture_output=True, text=True,
-                                    timeout=60, check=False)
+                                    timeout=DEADLINE_S, check=False)
             self.assertEqual(second.returncode, 5, second.stderr)
             for part in (f"wire.{key}", getattr(rig, key), f"process {rig.daemon.child.pid}"):
                 self.assertIn(part, second.stderr)
@@ -373,12 +373,12 @@ class Places(unittest.TestCase):
         other_lock.write_text("somebody else's\n")
         file = rig.config(wire={"publish": f"ipc://{precious}"}, camera={"start_without_camera": "true"})
         check = subprocess.run([BIN / "driftd", "--config", file, "--check-config"], text=True,
-                               capture_output=True, timeout=60, check=True).stdout
+                               capture_output=True, timeout=DEADLINE_S, check=True).stdout
         self.assertRegex(check, "wire.publish: .*data.csv exists and is no socket\n")
         self.assertRegex(check, "wire.corrections: .*corrections.lock is no lock of a daemon's")
         for said in ("data.csv exists and is no socket", "corrections.lock is no lock of a daemon's"):
             daemon = subprocess.run([BIN / "driftd", "--config", file], capture_output=True, text=True,
-                                    timeout=60, check=False)
+                                    timeout=DEADLINE_S, check=False)
             self.assertEqual(daemon.returncode, 5)
             self.assertIn(said, daemon.stderr)
             file = rig.config(wire={"publish": rig.publish})
@@ -396,13 +396,13 @@ class Places(unittest.TestCase):
         lock.write_text("4194304\n")
         lock.chmod(0o640)
         as_user = ["setpriv", f"--reuid={user}", "--clear-groups", BIN / "driftd", "--config", file]
-        check = subprocess.run([*as_user, "--check-config"], text=True, capture_output=True, timeout=60,
+        check = subprocess.run([*as_user, "--check-config"], text=True, capture_output=True, timeout=DEADLINE_S,
                                check=False)
         if check.returncode in (126, 127):
             self.skipTest("the build folder cannot be read by another user")
         said = f"{lock}: Permission denied: it belongs to user 0, who may remove it"
         self.assertRegex(check.stdout, f"wire.commands: .*{said}")
-        daemon = subprocess.run(as_user, text=True, capture_output=True, timeout=60, check=False)
+        daemon = subprocess.run(as_user, text=True, capture_output=True, timeout=DEADLINE_S, check=False)
         self.assertEqual(daemon.returncode, 5)
         self.assertIn(said, daemon.stderr)
         # In a folder like /tmp only its owner may remove the file of a socket.
@@ -410,7 +410,7 @@ class Places(unittest.TestCase):
         rig.folder.chmod(0o1777)
         with socket.socket(socket.AF_UNIX) as left:
             left.bind(rig.commands.removeprefix("ipc://"))
-        check = subprocess.run([*as_user, "--check-config"], text=True, capture_output=True, timeout=60,
+        check = subprocess.run([*as_user, "--check-config"], text=True, capture_output=True, timeout=DEADLINE_S,
                                check=True)
         self.assertRegex(check.stdout, "wire.commands: .*/commands: it belongs to user 0, who")
 
@@ -419,7 +419,7 @@ class Places(unittest.TestCase):
         with zmq.Context.instance().socket(zmq.PUB) as taken:
             taken.bind(rig.publish)
             daemon = subprocess.run([BIN / "driftd", "--config", rig.config()], capture_output=True,
-                                    text=True, timeout=60, check=False)
+                                    text=True, timeout=DEADLINE_S, check=False)
         self.assertEqual(daemon.returncode, 5)
         self.assertIn(f"process {os.getpid()}", daemon.stderr)
 
@@ -480,7 +480,7 @@ class Places(unittest.TestCase):
 
         def check():
             said = subprocess.run([BIN / "driftd", "--config", file, "--check-config"], text=True,
-                                  capture_output=True, timeout=60, check=True).stdout.splitlines()
+                                  capture_output=True, timeout=DEADLINE_S, check=True).stdout.splitlines()
             self.assertEqual(said[0], f"{file}: no mistakes")
             return said[1:]
 

@@ -116,7 +116,7 @@ class Prometheus(unittest.TestCase):
             for says in ("exit 100", "echo half > prometheus_1.deb"):  # no network; half a package
                 apt_get.write_text(f"#!/bin/sh\n{says}\n")
                 apt_get.chmod(0o755)
-                done = subprocess.run([script], capture_output=True, text=True, timeout=60,
+                done = subprocess.run([script], capture_output=True, text=True, timeout=DEADLINE_S,
                                       env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
                 self.assertEqual(done.returncode, 0, done)
                 self.assertTrue(done.stdout.splitlines()[-1].startswith("SKIPPED: "), done)
@@ -127,7 +127,7 @@ class Prometheus(unittest.TestCase):
         for arguments in (["check", "rules", WATCHING / "alerts.yaml"],
                           ["check", "config", WATCHING / "prometheus.yaml"],
                           ["test", "rules", SOURCE / "tests/integration/alerts_test.yaml"]):
-            done = subprocess.run([promtool, *arguments], capture_output=True, text=True, timeout=120)
+            done = subprocess.run([promtool, *arguments], capture_output=True, text=True, timeout=DEADLINE_S)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             self.assertNotIn("FAILED", done.stdout + done.stderr)
 
@@ -138,7 +138,7 @@ class Prometheus(unittest.TestCase):
             exporter = Exporter(rig)
             until(lambda: exporter.samples()["driftd_up"] == 1, "up")
             checked = subprocess.run([promtool, "check", "metrics"], input=exporter.text(),
-                                     capture_output=True, text=True, timeout=60)
+                                     capture_output=True, text=True, timeout=DEADLINE_S)
             self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
             text = (WATCHING / "prometheus.yaml").read_text()
             self.assertIn("127.0.0.1:19539", text)
@@ -213,7 +213,7 @@ case $DRIFTD_TEXT in lost:*) echo "I wait"; sleep 600 ;; esac
         with Rig() as rig:
             def check(hook) -> subprocess.CompletedProcess:
                 return subprocess.run([BIN / "driftd", "--config", rig.config(hook={"on_event": hook}),
-                                       "--check-config"], capture_output=True, text=True, timeout=60)
+                                       "--check-config"], capture_output=True, text=True, timeout=DEADLINE_S)
             relative = check("mail.sh")
             self.assertEqual(relative.returncode, 2)
             self.assertIn("hook.on_event: found mail.sh; allowed an absolute path", relative.stderr)
@@ -232,7 +232,7 @@ case $DRIFTD_TEXT in lost:*) echo "I wait"; sleep 600 ;; esac
                          "DRIFTD_LEFT_OUT": "2", "DRIFTD_CONFIG": "/etc/driftd/driftd.yaml",
                          "SENDMAIL": str(sendmail), "PATH": "/usr/bin:/bin"}
             sample = SOURCE / "config/examples/mail-on-event"
-            subprocess.run([sample], env=variables, check=True, timeout=60)
+            subprocess.run([sample], env=variables, check=True, timeout=DEADLINE_S)
             head, _, body = (rig.folder / "mail").read_text().partition("\n\n")
             self.assertIn("Subject: driftd on ", head)
             self.assertNotIn("Bcc", head)
@@ -240,7 +240,7 @@ case $DRIFTD_TEXT in lost:*) echo "I wait"; sleep 600 ;; esac
             self.assertEqual((rig.folder / "to").read_text().split(), ["-i", "microscope@example.org"])
             (rig.folder / "mail").unlink()
             subprocess.run([sample], env={**variables, "DRIFTD_EVENT": "marker_health"}, check=True,
-                           timeout=60)
+                           timeout=DEADLINE_S)
             self.assertFalse((rig.folder / "mail").exists())
 
 
@@ -248,7 +248,7 @@ class Doctor(unittest.TestCase):
     @staticmethod
     def findings(rig: Rig, file: pathlib.Path) -> dict[str, dict]:
         done = subprocess.run([BIN / "driftctl", "--json", "--config", file, "doctor"],
-                              capture_output=True, text=True, timeout=60)
+                              capture_output=True, text=True, timeout=DEADLINE_S)
         report = json.loads(done.stdout)
         assert done.returncode == (1 if report["worst"] == "fail" else 0), done
         return {f["check"]: f for f in report["findings"]}
