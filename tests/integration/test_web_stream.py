@@ -34,6 +34,7 @@ class Stream(unittest.TestCase):
         tab = self.tab(web)
         hello = tab.wait_kind("hello")[0]
         self.assertEqual((hello["instance"], hello["role"], hello["config"]["pixel_size_nm"]), ("driftd", "operate", 100))
+        tab.wait_kind("status")  # it has found the daemon
         status, reply = web.post({"command": {"command": "lock"}}, hello["csrf"])
         self.assertEqual((status, reply["ok"], reply["state"]), (200, True, "referencing"))
         self.assertNotIn("id", reply)
@@ -114,6 +115,7 @@ class Stream(unittest.TestCase):
         tab.want(images=True)
         end = time.monotonic() + DEADLINE_S
         opened = lambda: len(list(pathlib.Path(f"/proc/{web.process.child.pid}/fd").iterdir()))  # noqa: E731
+        tab.wait_kind("image", self.pass_time)  # it has opened all that it needs of the daemon
         before = opened()
         while opened() > before - 5:
             self.assertLess(time.monotonic(), end, "the deaf are still there")
