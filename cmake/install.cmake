@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 
 add_custom_target(driftd_programs)
-foreach(program driftd driftctl driftd-stage driftd-exporter driftfit-program driftd-sim
+foreach(program driftd driftctl driftd-stage driftd-exporter driftd-web driftfit-program driftd-sim
         driftd-demo)
   if(TARGET ${program})
     add_dependencies(driftd_programs ${program})

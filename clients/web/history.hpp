@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// The last day of drift, residual and correction as the least and the largest value of each ten
+// seconds: bounded memory, and what stood out for one frame is still there. One thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+namespace driftd::web {
+
+/// x and y; NaN: not known.
+using Pair = std::array<double, 2>;
+inline constexpr Pair kUnknown = {std::numeric_limits<double>::quiet_NaN(),
+                                  std::numeric_limits<double>::quiet_NaN()};
+
+/// Of one frame.
+struct Sample {
+  double t_s = 0;
+  bool in_lock = false;
+  std::string state;
+  Pair drift_nm = kUnknown, residual_nm = kUnknown, correction_nm = kUnknown, witness_nm = kUnknown,
+       set_nm = kUnknown;
+};
+
+class History {
+ public:
+  static constexpr double kStepS = 10;
+  static constexpr std::int64_t kBins = 8640;  ///< a day
+
+  void add(const Sample& sample);
+  /// All bins that are over, as the message `history` has them.
+  nlohmann::json whole() const;
+  /// Those that are over since this was asked last; nothing where none is. The whole, where the
+  /// clock went back.
+  std::optional<nlohmann::json> news();
+
+ private:
+  static constexpr std::size_t kCurves = 3;
+  struct Bin {
+    std::array<Pair, kCurves> least, most;
+    std::uint32_t frames = 0, in_lock = 0;
+  };
+  static Bin empty_bin();
+  std::int64_t next() const { return first_ + static_cast<std::int64_t>(bins_.size()); }
+  nlohmann::json from(std::int64_t bin) const;
+
+  std::deque<Bin> bins_;    ///< the last one is not over
+  std::int64_t first_ = 0;  ///< number of the first: its time by kStepS
+  std::int64_t told_until_ = 0;
+  bool anew_ = false;
+};
+
+}  // namespace driftd::web

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+#include "clients/web/instance.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/monotonic.hpp"
+#include "clients/common/find_daemon.hpp"
+#include "clients/web/request_rules.hpp"
+#include "config/endpoint.hpp"
+#include "config/local_sockets.hpp"
+
+namespace driftd::web {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kFlushNs = 50 * kMs;
+constexpr std::int64_t kStatusNs = 900 * kMs;  // each second, whatever the daemon's interval is
+constexpr std::int64_t kSilentNs = 3 * kNanosecondsPerSecond;
+constexpr std::int64_t kSnapshotNs = 95 * kMs;  // at most ten a second, by turns of 10 ms
+constexpr std::int64_t kSnapshotWaitNs = 5 * kNanosecondsPerSecond;
+constexpr std::int64_t kMarkersNs = 200 * kMs;
+constexpr std::int64_t kAccessNs = 10 * kNanosecondsPerSecond;
+constexpr std::int64_t kConnectNs = 500 * kMs;
+constexpr std::int64_t kCommandNs = 10 * kNanosecondsPerSecond;
+constexpr std::size_t kMostEvents = 200;
+constexpr std::size_t kMinute = 1200;  // samples, each 50 ms
+constexpr int kMostAtOnce = 20'000;    // messages of a turn
+constexpr int kQueueMessages = 20'000;
+
+std::string local_one(const config::Endpoints& endpoints) {
+  const auto local = std::ranges::find_if_not(endpoints, config::is_tcp);
+  return local != endpoints.end() ? *local : endpoints.front();
+}
+
+json refusal(const char* code, const std::string& why) {
+  return {{"ok", false}, {"code", code}, {"error", why}};
+}
+
+}  // namespace
+
+Instance::Instance(InstanceOptions options, Tell tell, Show show)
+    : options_(std::move(options)), tell_(std::move(tell)), show_(std::move(show)) {}
+
+std::string Instance::why_observe() const {
+  if (!options_.operate) return "this page only shows: driftd-web was started without --operate";
+  if (daemon_lets_ == Lets::Observe)
+    return "this page only shows: driftd gives its user the role " + roles_;
+  return {};
+}
+
+Instance::Endpoints Instance::endpoints() const {
+  const config::Wire& wire = options_.config.wire;
+  Endpoints all = {local_one(wire.publish), local_one(wire.corrections), local_one(wire.commands)};
+  for (std::string* endpoint : {&all.publish, &all.corrections, &all.commands}) {
+    if (options_.in_folder && config::is_named(*endpoint))
+      endpoint->insert(std::string_view("ipc://").size(), options_.name + '/');
+    *endpoint = clients::find_endpoint(*endpoint);
+  }
+  return all;
+}
+
+void Instance::connect(std::int64_t now_ns) {
+  try {
+    at_ = endpoints();
+    clients::listener_at(at_.commands);
+  } catch (const clients::Unreachable& error) {
+    return say_gone(error.what());
+  }
+  const clients::ServerKeys no_keys;
+  subscriber_ = std::make_unique<clients::Subscriber>(
+      std::vector{at_.publish}, std::vector<std::string>{"position", "markers", "status", "event"},
+      kQueueMessages, no_keys);
+  // A socket of its own, which the role may not allow.
+  corrections_ = std::make_unique<clients::Subscriber>(std::vector{at_.corrections},
+                                                       std::vector<std::string>{"correction"},
+                                                       kQueueMessages, no_keys);
+  observe_ = std::make_unique<Requests>(at_.commands, no_keys);
+  if (options_.operate) operate_ = std::make_unique<Requests>(at_.commands, no_keys);
+  connected_ns_ = now_ns;
+  access_ns_ = status_ns_ = 0;
+  status_due_ = true;
+  status_asked_ = snapshot_asked_ = false;
+}
+
+void Instance::disconnect() {
+  subscriber_.reset();
+  corrections_.reset();
+  observe_.reset();
+  operate_.reset();
+}
+
+void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
+  if (subscriber_ == nullptr) {
+    if (now_ns < connect_again_ns_) return;
+    connect_again_ns_ = now_ns + kConnectNs;
+    connect(now_ns);
+    if (subscriber_ == nullptr) return;
+  }
+  const std::chrono::milliseconds at_once(0);
+  // Corrections first: a position is shown with the one that it led to, or the one before.
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    const auto message = corrections_->receive(at_once);
+    if (!message) break;
+    correction_ = message->body;
+  }
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    const auto message = subscriber_->receive(at_once);
+    if (!message) break;
+    take(*message, now_ns);
+  }
+  observe_->turn(now_ns);
+  if (operate_ != nullptr) operate_->turn(now_ns);
+  if (now_ns - access_ns_ >= kAccessNs) ask_access(now_ns);
+  if (status_due_ || now_ns - status_ns_ >= kStatusNs) ask_status(now_ns);
+  ask_snapshot(wanted, now_ns);
+  if (now_ns - flushed_ns_ >= kFlushNs) flush(now_ns);
+  if (now_ns - std::max(status_ns_, connected_ns_) >= kSilentNs) {
+    say_gone("driftd at " + at_.commands + " has not answered for 3 s");
+    disconnect();  // it may be in another folder by now
+  }
+}
+
+void Instance::take(const clients::Message& message, std::int64_t now_ns) {
+  if (message.topic == "position") take_position(message.body);
+  if (message.topic == "status") take_status(message.body, now_ns);
+  if (message.topic == "event") take_event(message.body);
+  if (message.topic == "markers") {
+    markers_ = markers_message(message.body, options_.config.camera.gain_e_per_adu);
+    markers_due_ = true;
+  }
+}
+
+void Instance::take_position(const json& position) {
+  const auto sample = sample_of(position, correction_);
+  if (!sample) return;
+  history_.add(*sample);
+  if (sieve_.passes(sample->t_s)) fresh_.push_back(*sample);
+}
+
+void Instance::take_status(const json& status, std::int64_t now_ns) {
+  if (!gone_.empty()) spdlog::info("{}: driftd is there", options_.name);
+  gone_.clear();
+  status_ns_ = now_ns;
+  status_due_ = false;
+  status_ = status;
+  tell({{"kind", "status"}, {"status", status_}}, "status");
+}
+
+void Instance::take_event(const json& event) {
+  events_.push_back(event);
+  if (events_.size() > kMostEvents) events_.pop_front();
+  tell({{"kind", "event"}, {"events", json::array({event})}}, {});
+  status_due_ = true;
+  const auto code = event.find("code");
+  if (code != event.end() && *code == "access_changed") access_ns_ = 0;
+}
+
+void Instance::ask_status(std::int64_t now_ns) {
+  if (status_asked_) return;
+  status_asked_ = observe_->send(
+      {{"command", "status"}}, now_ns + kSilentNs, [this](std::optional<clients::Reply> reply) {
+        status_asked_ = false;
+        if (reply && reply->body.contains("status") && reply->body["status"].is_object())
+          take_status(reply->body["status"], monotonic_ns());
+      });
+}
+
+void Instance::ask_access(std::int64_t now_ns) {
+  const bool sent = observe_->send(
+      {{"command", "access"}}, now_ns + kSilentNs, [this](std::optional<clients::Reply> reply) {
+        if (!reply) return;
+        const Lets before = std::exchange(daemon_lets_, Lets::Observe);
+        // A daemon that does not know the question has no roles.
+        roles_ = reply->body.value("ok", false) ? reply->body.value("roles", "") : "command";
+        if (roles_.find("command") != std::string::npos) daemon_lets_ = Lets::Operate;
+        if (daemon_lets_ != before) ++role_changes_;
+      });
+  if (sent) access_ns_ = now_ns;
+}
+
+void Instance::ask_snapshot(const Wanted& wanted, std::int64_t now_ns) {
+  if (wanted.images.empty() || snapshot_asked_ || now_ns - snapshot_ns_ < kSnapshotNs) return;
+  regions_ = wanted.images;
+  snapshot_asked_ = observe_->send(
+      {{"command", "snapshot"}}, now_ns + kSnapshotWaitNs,
+      [this](std::optional<clients::Reply> reply) {
+        snapshot_asked_ = false;
+        if (!reply || !reply->body.contains("frame")) return;
+        const Snapshot snapshot = {reply->body["frame"], std::move(reply->attachment),
+                                   options_.config.camera.saturation_adu};
+        for (const auto& region : regions_)
+          if (auto message = image_message(snapshot, region))
+            show_(std::make_shared<const std::string>(std::move(*message)), region);
+      });
+  if (snapshot_asked_) snapshot_ns_ = now_ns;
+}
+
+void Instance::flush(std::int64_t now_ns) {
+  flushed_ns_ = now_ns;
+  if (!fresh_.empty()) {
+    tell(samples_message(fresh_, false), {});
+    minute_.insert(minute_.end(), fresh_.begin(), fresh_.end());
+    fresh_.clear();
+    while (minute_.size() > kMinute) minute_.pop_front();
+  }
+  if (const auto news = history_.news()) tell(*news, {});
+  if (markers_due_ && now_ns - markers_told_ns_ >= kMarkersNs) {
+    markers_due_ = false;
+    markers_told_ns_ = now_ns;
+    tell(markers_, "markers");
+  }
+}
+
+void Instance::say_gone(const std::string& reason) {
+  if (reason == gone_) return;
+  spdlog::warn("{}: {}", options_.name, reason);
+  gone_ = reason;
+  tell({{"kind", "gone"}, {"reason", gone_}}, {});
+}
+
+void Instance::tell(const json& header, std::string_view slot) {
+  tell_(std::make_shared<const std::string>(packed(header)), slot);
+}
+
+std::vector<std::string> Instance::past() const {
+  std::vector<std::string> messages;
+  if (!gone_.empty()) messages.push_back(packed({{"kind", "gone"}, {"reason", gone_}}));
+  if (gone_.empty() && status_.is_object())
+    messages.push_back(packed({{"kind", "status"}, {"status", status_}}));
+  messages.push_back(packed(samples_message({minute_.begin(), minute_.end()}, true)));
+  messages.push_back(packed(history_.whole()));
+  if (markers_.is_object()) messages.push_back(packed(markers_));
+  messages.push_back(packed({{"kind", "event"}, {"past", true}, {"events", events_}}));
+  return messages;
+}
+
+void Instance::command(const json& command, std::int64_t now_ns, Answer answer) {
+  const bool acts = !only_observes(command);
+  if (command.value("command", "") == "stage")
+    return answer(403,
+                  refusal("forbidden", "reports of a stage come from its driver, not from a page"));
+  if (acts && !may_operate()) return answer(403, refusal("forbidden", why_observe()));
+  Requests* const requests = acts ? operate_.get() : observe_.get();
+  const bool sent =
+      requests != nullptr &&
+      requests->send(command, now_ns + kCommandNs, [answer](std::optional<clients::Reply> reply) {
+        if (reply) return answer(200, std::move(reply->body));
+        answer(504, refusal("unreachable",
+                            "driftd has not answered within 10 s; it may still "
+                            "carry the command out"));
+      });
+  if (!sent)
+    answer(502, refusal("unreachable",
+                        gone_.empty() ? "driftd is not connected; nothing was sent" : gone_));
+}
+
+}  // namespace driftd::web

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// One daemon as the page sees it: what it publishes, what is asked of it for all tabs together, and
+// what is kept of the past. Finds the daemon wherever it listens and whenever it starts. One
+// thread, which nothing in here holds up.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "clients/common/subscriber.hpp"
+#include "clients/web/history.hpp"
+#include "clients/web/messages.hpp"
+#include "clients/web/requests.hpp"
+#include "config/config.hpp"
+
+namespace driftd::web {
+
+struct InstanceOptions {
+  std::string name;
+  config::Config config;
+  bool in_folder = false;  ///< its sockets are those of driftd@NAME
+  bool operate = false;    ///< commands that act may be sent
+};
+
+/// What its tabs want, of all of them.
+struct Wanted {
+  std::vector<std::optional<Region>> images;  ///< nothing: the whole frame
+  bool spectrum = false;
+};
+
+class Instance {
+ public:
+  /// To all tabs of this instance. @param slot  as Viewer::send() has it
+  using Tell =
+      std::function<void(const std::shared_ptr<const std::string>& message, std::string_view slot)>;
+  /// To the tabs that want this region.
+  using Show = std::function<void(const std::shared_ptr<const std::string>& message,
+                                  const std::optional<Region>& region)>;
+  /// Given the answer of a command, and its status of HTTP.
+  using Answer = std::function<void(unsigned status, nlohmann::json reply)>;
+
+  Instance(InstanceOptions options, Tell tell, Show show);
+
+  const std::string& name() const noexcept { return options_.name; }
+  /// What a command may do: `observe` or `operate`; and why not more, a sentence.
+  bool may_operate() const noexcept { return options_.operate && daemon_lets_ != Lets::Observe; }
+  std::string why_observe() const;
+  const config::Config& config() const noexcept { return options_.config; }
+
+  /// What a new tab is told after `hello`: the state and the past.
+  std::vector<std::string> past() const;
+  /// Often: takes what came, asks for what is due.
+  void turn(const Wanted& wanted, std::int64_t now_ns);
+  /// A command of a tab's. `answer` is called once, now or later.
+  void command(const nlohmann::json& command, std::int64_t now_ns, Answer answer);
+
+  /// Counts how often may_operate() may have changed.
+  std::uint64_t role_changes() const noexcept { return role_changes_; }
+
+ private:
+  enum class Lets { Unknown, Observe, Operate };
+  struct Endpoints {
+    std::string publish, corrections, commands;
+  };
+  Endpoints endpoints() const;
+  void connect(std::int64_t now_ns);
+  void disconnect();
+  void take(const clients::Message& message, std::int64_t now_ns);
+  void take_status(const nlohmann::json& status, std::int64_t now_ns);
+  void take_event(const nlohmann::json& event);
+  void take_position(const nlohmann::json& position);
+  void ask_status(std::int64_t now_ns);
+  void ask_access(std::int64_t now_ns);
+  void ask_snapshot(const Wanted& wanted, std::int64_t now_ns);
+  void flush(std::int64_t now_ns);
+  void say_gone(const std::string& reason);
+  void tell(const nlohmann::json& header, std::string_view slot);
+
+  InstanceOptions options_;
+  Tell tell_;
+  Show show_;
+
+  std::unique_ptr<clients::Subscriber> subscriber_, corrections_;
+  std::unique_ptr<Requests> observe_, operate_;
+  Endpoints at_;
+  Lets daemon_lets_ = Lets::Unknown;
+  std::string roles_;
+  std::uint64_t role_changes_ = 0;
+
+  std::string gone_ = "the daemon has not been heard yet";  ///< "": it is there
+  nlohmann::json status_, markers_, correction_;
+  std::deque<nlohmann::json> events_;
+  History history_;
+  SampleSieve sieve_;
+  std::vector<Sample> fresh_;
+  std::deque<Sample> minute_;
+  std::vector<std::optional<Region>> regions_;
+
+  std::int64_t connected_ns_ = 0, status_ns_ = 0, flushed_ns_ = 0, access_ns_ = 0, snapshot_ns_ = 0,
+               markers_told_ns_ = 0, connect_again_ns_ = 0;
+  bool status_due_ = false, status_asked_ = false, snapshot_asked_ = false, markers_due_ = false;
+};
+
+}  // namespace driftd::web

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// The socket that driftd-web listens on, and where it may be.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace driftd::web {
+
+/// Whether only this computer's programs reach it: a loopback address or unix:/PATH. False, too,
+/// where it is neither ADDRESS:PORT nor unix:/PATH.
+bool is_of_this_computer(std::string_view listen);
+
+struct Listener {
+  int descriptor = -1;  ///< does not block; the caller's
+  std::string address;  ///< ADDRESS:PORT or unix:/PATH
+};
+/// A socket file that nobody listens at is replaced. @throws ListenError (server.hpp)
+Listener listen_on(const std::string& listen);
+
+}  // namespace driftd::web

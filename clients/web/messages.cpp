@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+#include "clients/web/messages.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace driftd::web {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kHistogramBins = 64;
+
+double number(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_number() ? found->get<double>()
+                                                     : std::numeric_limits<double>::quiet_NaN();
+}
+
+Pair pair_of(const json& object, const char* x, const char* y) {
+  return {number(object, x), number(object, y)};
+}
+
+bool flag(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+int whole(const json& object, const char* key) {
+  const auto found = object.find(key);
+  constexpr std::int64_t kLargest = 1'000'000;
+  if (found == object.end() || !found->is_number_integer()) return -1;
+  const auto value = found->get<std::int64_t>();
+  return value >= 0 && value <= kLargest ? static_cast<int>(value) : -1;
+}
+
+/// The pixels of a frame, of which each is there.
+class Pixels {
+ public:
+  Pixels(const std::string& bytes, int width) : bytes_(bytes), width_(width) {}
+
+  unsigned at(int x, int y) const {
+    const std::size_t i = 2 * (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+                               static_cast<std::size_t>(x));
+    return static_cast<unsigned char>(bytes_[i]) +
+           (static_cast<unsigned>(static_cast<unsigned char>(bytes_[i + 1])) << 8U);
+  }
+
+ private:
+  const std::string& bytes_;
+  int width_;
+};
+
+Region within(const std::optional<Region>& wanted, int width, int height) {
+  if (!wanted) return {0, 0, width, height};
+  Region region;
+  region.x0 = std::clamp(wanted->x0, 0, width - 1);
+  region.y0 = std::clamp(wanted->y0, 0, height - 1);
+  region.width = std::clamp(wanted->width, 1, width - region.x0);
+  region.height = std::clamp(wanted->height, 1, height - region.y0);
+  return region;
+}
+
+std::string binned(const Pixels& pixels, const Region& region, int bin, int width, int height) {
+  std::string payload;
+  payload.reserve(2 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  const auto area = static_cast<unsigned>(bin * bin);
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      unsigned sum = area / 2;
+      for (int j = 0; j < bin; ++j)
+        for (int i = 0; i < bin; ++i)
+          sum += pixels.at(region.x0 + x * bin + i, region.y0 + y * bin + j);
+      const unsigned mean = sum / area;
+      payload += static_cast<char>(mean & 0xffU);
+      payload += static_cast<char>(mean >> 8U);
+    }
+  }
+  return payload;
+}
+
+}  // namespace
+
+json number_or_null(double value) {
+  constexpr double kPerNm = 1e4;
+  constexpr double kLargest = 1e11;  // beyond it there are no such digits
+  if (!std::isfinite(value)) return nullptr;
+  return std::abs(value) < kLargest ? std::round(value * kPerNm) / kPerNm : value;
+}
+
+std::string packed(const json& header, std::string_view payload) {
+  const std::string text = header.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string message;
+  message.reserve(4 + text.size() + payload.size());
+  for (unsigned shift = 0; shift < 32; shift += 8)
+    message += static_cast<char>((text.size() >> shift) & 0xffU);
+  message.append(text).append(payload);
+  return message;
+}
+
+std::optional<Sample> sample_of(const json& position, const json& correction) {
+  constexpr double kNs = 1e-9;
+  Sample sample;
+  sample.t_s = number(position, "arrival_ns") * kNs;
+  if (!std::isfinite(sample.t_s)) return std::nullopt;
+  sample.in_lock = flag(position, "in_lock");
+  if (const auto state = position.find("state"); state != position.end() && state->is_string())
+    sample.state = state->get<std::string>();
+  sample.set_nm = pair_of(position, "set_x_nm", "set_y_nm");
+  if (flag(position, "valid")) {
+    sample.drift_nm = pair_of(position, "x_nm", "y_nm");
+    const Pair frame_nm = pair_of(position, "frame_x_nm", "frame_y_nm");
+    for (std::size_t axis = 0; axis < 2; ++axis)
+      sample.residual_nm[axis] = frame_nm[axis] - sample.set_nm[axis];
+  }
+  sample.witness_nm = pair_of(position, "witness_x_nm", "witness_y_nm");
+  if (correction.is_object())
+    sample.correction_nm = pair_of(correction, "total_x_nm", "total_y_nm");
+  return sample;
+}
+
+bool SampleSieve::passes(double t_s) {
+  constexpr double kJitter = 0.9;  // a camera of 20 frames/s is shown whole
+  if (last_s_ && t_s >= *last_s_ && t_s < *last_s_ + kJitter * kEveryS) return false;
+  last_s_ = t_s;
+  return true;
+}
+
+json samples_message(const std::vector<Sample>& samples, bool past) {
+  json message = {{"kind", "samples"}};
+  if (past) message["past"] = true;
+  json& t_s = message["t_s"] = json::array();
+  json& in_lock = message["in_lock"] = json::array();
+  json& state = message["state"] = json::array();
+  for (const Sample& sample : samples) {
+    t_s.push_back(std::round(sample.t_s * 1e6) * 1e-6);
+    in_lock.push_back(sample.in_lock);
+    state.push_back(sample.state);
+  }
+  const auto add = [&](const char* name, Pair Sample::*values) {
+    json both = json::array({json::array(), json::array()});
+    for (const Sample& sample : samples)
+      for (std::size_t axis = 0; axis < 2; ++axis)
+        both[axis].push_back(number_or_null((sample.*values)[axis]));
+    message[name] = std::move(both);
+  };
+  add("drift_nm", &Sample::drift_nm);
+  add("residual_nm", &Sample::residual_nm);
+  add("correction_nm", &Sample::correction_nm);
+  add("witness_nm", &Sample::witness_nm);
+  add("set_nm", &Sample::set_nm);
+  return message;
+}
+
+json markers_message(const json& markers, double gain_e_per_adu) {
+  json message = {{"kind", "markers"}, {"frame_id", markers.value("frame_id", json())}};
+  json& list = message["markers"] = markers.value("markers", json::array());
+  if (!list.is_array()) list = json::array();
+  for (json& marker : list) {
+    if (!marker.is_object()) continue;
+    const double sigma_px = number(marker, "sigma_px");
+    const double photons = 2 * std::numbers::pi * sigma_px * sigma_px *
+                           number(marker, "amplitude_adu") * gain_e_per_adu;
+    marker["photons"] =
+        gain_e_per_adu > 0 && std::isfinite(photons) ? json(std::round(photons)) : json();
+  }
+  return message;
+}
+
+bool take_wants(std::string_view text, Wants& wants) {
+  const json said = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!said.is_object() || said.size() != 1 || !said.contains("want") || !said["want"].is_object())
+    return false;
+  Wants taken = wants;
+  for (const auto& [key, value] : said["want"].items()) {
+    if ((key == "images" || key == "spectrum") && value.is_boolean()) {
+      (key == "images" ? taken.images : taken.spectrum) = value.get<bool>();
+    } else if (key == "region" && value.is_null()) {
+      taken.region.reset();
+    } else if (key == "region" && value.is_array() && value.size() == 4) {
+      Region region;
+      int* const numbers[] = {&region.x0, &region.y0, &region.width, &region.height};
+      for (std::size_t i = 0; i < 4; ++i) {
+        if (!value[i].is_number()) return false;
+        const double number = value[i].get<double>();
+        if (!(std::abs(number) <= 1e6)) return false;
+        *numbers[i] = static_cast<int>(number);
+      }
+      taken.region = region;
+    } else {
+      return false;
+    }
+  }
+  wants = taken;
+  return true;
+}
+
+std::optional<std::string> image_message(const Snapshot& snapshot,
+                                         const std::optional<Region>& region) {
+  const json& frame = snapshot.frame;
+  const int full_width = whole(frame, "width_px");
+  const int full_height = whole(frame, "height_px");
+  const int bits = whole(frame, "bits");
+  if (full_width < 1 || full_height < 1 || bits < 1 || bits > 16 ||
+      snapshot.pixels.size() !=
+          2 * static_cast<std::size_t>(full_width) * static_cast<std::size_t>(full_height))
+    return std::nullopt;
+  const Region shown = within(region, full_width, full_height);
+  const int bin = (std::max(shown.width, shown.height) + kMostSide - 1) / kMostSide;
+  // What is left over at the end of a row is too narrow for a pixel of this picture.
+  const int width = std::max(1, shown.width / bin);
+  const int height = std::max(1, shown.height / bin);
+  Region whole_bins = shown;
+  whole_bins.x0 = std::min(shown.x0, full_width - width * bin);
+  whole_bins.y0 = std::min(shown.y0, full_height - height * bin);
+  if (whole_bins.x0 < 0 || whole_bins.y0 < 0) return std::nullopt;
+
+  const unsigned max_value = (1U << static_cast<unsigned>(bits)) - 1;
+  const unsigned saturated_at =
+      snapshot.saturation > 0 ? static_cast<unsigned>(snapshot.saturation) : max_value;
+  std::vector<std::uint64_t> histogram(kHistogramBins);
+  std::uint64_t saturated = 0;
+  const Pixels pixels(snapshot.pixels, full_width);
+  for (int y = 0; y < full_height; ++y) {
+    for (int x = 0; x < full_width; ++x) {
+      const unsigned value = pixels.at(x, y);
+      ++histogram[std::min(kHistogramBins - 1, value * kHistogramBins / (max_value + 1))];
+      if (value >= saturated_at) ++saturated;
+    }
+  }
+  const json header = {{"kind", "image"},
+                       {"frame_id", frame.value("frame_id", json())},
+                       {"width", width},
+                       {"height", height},
+                       {"bin", bin},
+                       {"x0", whole_bins.x0},
+                       {"y0", whole_bins.y0},
+                       {"full_width", full_width},
+                       {"full_height", full_height},
+                       {"offset_x_px", frame.value("offset_x_px", json())},
+                       {"offset_y_px", frame.value("offset_y_px", json())},
+                       {"max_value", max_value},
+                       {"saturated_at", saturated_at},
+                       {"saturated", saturated},
+                       {"histogram", histogram},
+                       {"rois", frame.value("rois", json::array())}};
+  return packed(header, binned(pixels, whole_bins, bin, width, height));
+}
+
+}  // namespace driftd::web

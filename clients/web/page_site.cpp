@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+#include "clients/web/page_site.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/monotonic.hpp"
+
+namespace driftd::web {
+namespace {
+
+using nlohmann::json;
+
+std::shared_ptr<const std::string> shared(std::string message) {
+  return std::make_shared<const std::string>(std::move(message));
+}
+
+/// The value of `instance=` in what follows the question mark; names need no escaping.
+std::string_view instance_of(std::string_view query) {
+  constexpr std::string_view kKey = "instance=";
+  while (!query.empty()) {
+    const std::string_view part = query.substr(0, query.find('&'));
+    if (part.starts_with(kKey)) return part.substr(kKey.size());
+    query.remove_prefix(std::min(query.size(), part.size() + 1));
+  }
+  return {};
+}
+
+Response json_response(unsigned status, const json& body) {
+  return {.status = status,
+          .type = "application/json",
+          .body = body.dump(-1, ' ', false, json::error_handler_t::replace) + '\n'};
+}
+
+}  // namespace
+
+PageSite::PageSite(std::vector<InstanceOptions> instances, Page page, Rules rules,
+                   std::string version)
+    : page_(std::move(page)), rules_(std::move(rules)), version_(std::move(version)) {
+  for (std::size_t i = 0; i < instances.size(); ++i) {
+    const auto tell = [this, i](const auto& message, std::string_view slot) {
+      for (auto& [viewer, tab] : tabs_)
+        if (tab.instance == instances_[i].get()) viewer->send(message, slot);
+    };
+    const auto show = [this, i](const auto& message, const std::optional<Region>& region) {
+      for (auto& [viewer, tab] : tabs_)
+        if (tab.instance == instances_[i].get() && tab.wants.images && tab.wants.region == region)
+          viewer->send(message, "image");
+    };
+    instances_.push_back(std::make_unique<Instance>(std::move(instances[i]), tell, show));
+  }
+  told_roles_.resize(instances_.size());
+}
+
+Instance* PageSite::find(std::string_view name) {
+  if (name.empty()) return instances_.front().get();
+  const auto found = std::ranges::find_if(
+      instances_, [name](const auto& instance) { return instance->name() == name; });
+  return found == instances_.end() ? nullptr : found->get();
+}
+
+Wanted PageSite::wanted_of(const Instance& instance) const {
+  Wanted wanted;
+  for (const auto& [viewer, tab] : tabs_) {
+    if (tab.instance != &instance) continue;
+    wanted.spectrum = wanted.spectrum || tab.wants.spectrum;
+    if (tab.wants.images &&
+        std::ranges::find(wanted.images, tab.wants.region) == wanted.images.end())
+      wanted.images.push_back(tab.wants.region);
+  }
+  return wanted;
+}
+
+void PageSite::turn() {
+  const std::int64_t now_ns = monotonic_ns();
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    Instance& instance = *instances_[i];
+    instance.turn(wanted_of(instance), now_ns);
+    if (std::exchange(told_roles_[i], instance.role_changes()) == instance.role_changes()) continue;
+    const auto message = shared(hello(instance));
+    for (auto& [viewer, tab] : tabs_)
+      if (tab.instance == &instance) viewer->send(message, {});
+  }
+}
+
+std::string PageSite::hello(const Instance& instance) const {
+  json names = json::array();
+  for (const auto& one : instances_) names.push_back(one->name());
+  const config::Config& config = instance.config();
+  return packed({{"kind", "hello"},
+                 {"instances", names},
+                 {"instance", instance.name()},
+                 {"version", version_},
+                 {"role", instance.may_operate() ? "operate" : "observe"},
+                 {"why_observe", instance.why_observe()},
+                 {"csrf", rules_.token},
+                 {"config",
+                  {{"pixel_size_nm", config.optics.pixel_size_nm},
+                   {"gain_e_per_adu", config.camera.gain_e_per_adu},
+                   {"exposure_us", config.camera.exposure_us},
+                   {"gain_db", config.camera.gain_db},
+                   {"frame_rate_hz", config.camera.frame_rate_hz},
+                   {"saturation_adu", config.camera.saturation_adu},
+                   {"tolerance_nm", config.gate.tolerance_nm},
+                   {"max_range_nm", config.control.range_limit_nm}}}});
+}
+
+std::optional<Response> PageSite::refuse(const Request& request) {
+  if (auto refused = refuse_request(request, rules_)) return refused;
+  if (request.upgrade && find(instance_of(request.query)) == nullptr)
+    return Response{.status = 404, .body = "there is no such instance\n"};
+  return std::nullopt;
+}
+
+void PageSite::answer(const Request& request, std::function<void(Response)> done) {
+  if (request.method != "POST") return done(serve_file(page_, request));
+  const json asked = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
+  const bool whole = asked.is_object() && asked.contains("command") &&
+                     asked["command"].is_object() && asked["command"].contains("command") &&
+                     asked["command"]["command"].is_string() &&
+                     (!asked.contains("instance") || asked["instance"].is_string());
+  if (!whole)
+    return done(
+        {.status = 400,
+         .body = "a command is {\"instance\":\"NAME\",\"command\":{\"command\":\"lock\"}}\n"});
+  Instance* const instance = find(asked.value("instance", ""));
+  if (instance == nullptr) return done({.status = 404, .body = "there is no such instance\n"});
+  instance->command(asked["command"], monotonic_ns(),
+                    [done = std::move(done)](unsigned status, const json& reply) {
+                      done(json_response(status, reply));
+                    });
+}
+
+void PageSite::opened(Viewer& viewer, const Request& request) {
+  Tab& tab = tabs_[&viewer];
+  tab.instance = find(instance_of(request.query));
+  viewer.send(shared(hello(*tab.instance)), {});
+  for (std::string& message : tab.instance->past()) viewer.send(shared(std::move(message)), {});
+}
+
+bool PageSite::heard(Viewer& viewer, std::string_view text) {
+  return take_wants(text, tabs_[&viewer].wants);
+}
+
+void PageSite::closed(Viewer& viewer) {
+  tabs_.erase(&viewer);
+}
+
+}  // namespace driftd::web

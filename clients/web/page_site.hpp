@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// What driftd-web serves: the page's files, a stream for each tab, and commands. One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "clients/web/instance.hpp"
+#include "clients/web/page_files.hpp"
+#include "clients/web/request_rules.hpp"
+#include "clients/web/server.hpp"
+
+namespace driftd::web {
+
+class PageSite final : public Site {
+ public:
+  /// @param instances  at least one
+  PageSite(std::vector<InstanceOptions> instances, Page page, Rules rules, std::string version);
+
+  /// Often.
+  void turn();
+
+  std::optional<Response> refuse(const Request& request) override;
+  void answer(const Request& request, std::function<void(Response)> done) override;
+  void opened(Viewer& viewer, const Request& request) override;
+  bool heard(Viewer& viewer, std::string_view text) override;
+  void closed(Viewer& viewer) override;
+
+ private:
+  struct Tab {
+    Instance* instance = nullptr;
+    Wants wants;
+  };
+  /// By name; the first for "". Null where there is none.
+  Instance* find(std::string_view name);
+  Wanted wanted_of(const Instance& instance) const;
+  std::string hello(const Instance& instance) const;
+
+  Page page_;
+  Rules rules_;
+  std::string version_;
+  std::vector<std::unique_ptr<Instance>> instances_;
+  std::vector<std::uint64_t> told_roles_;  ///< Instance::role_changes() as of the last hello
+  std::map<Viewer*, Tab> tabs_;
+};
+
+}  // namespace driftd::web

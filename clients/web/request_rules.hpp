@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Which requests are answered at all, whatever they ask for: against pages of other sites that the
+// same browser shows (Origin, a token), names that were bound anew to this computer (Host), and
+// what two programs could read differently (a repeated header). Pure.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "clients/web/server.hpp"
+
+namespace driftd::web {
+
+/// Of every answer.
+std::span<const Header> security_headers();
+
+struct Rules {
+  std::vector<std::string>
+      hosts;          ///< names it is called by, without a port: lower case, IPv6 in brackets
+  std::string token;  ///< that a command brings
+};
+
+/// "localhost" of "localhost:8080"; "" where it is no name with or without a port.
+std::string_view name_of_host(std::string_view host);
+
+/// Why a request is refused, or nothing.
+std::optional<Response> refuse_request(const Request& request, const Rules& rules);
+
+/// Whether a command changes nothing: allowed to who may only look. What is not known is taken to
+/// act.
+bool only_observes(const nlohmann::json& command);
+
+}  // namespace driftd::web

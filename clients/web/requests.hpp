@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Commands to the daemon that nothing waits for: what answers them comes to a function later, in
+// another order perhaps. Nothing is kept for a daemon that is not there, and none of it carried out
+// when it comes. One thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <zmq.hpp>
+
+#include "clients/common/command_client.hpp"
+#include "clients/common/server_keys.hpp"
+
+namespace driftd::web {
+
+class Requests {
+ public:
+  /// Nothing: no answer came in time.
+  using Done = std::function<void(std::optional<clients::Reply>)>;
+
+  /// @param endpoint  as find_endpoint() has it. @throws zmq::error_t where it is malformed
+  Requests(const std::string& endpoint, const clients::ServerKeys& keys);
+
+  /// False: there is no connection, nothing was sent, and `done` is never called.
+  bool send(nlohmann::json command, std::int64_t until_ns, Done done);
+  /// Takes the answers that have come.
+  void turn(std::int64_t now_ns);
+
+ private:
+  struct Waiting {
+    std::int64_t until_ns;
+    Done done;
+  };
+  zmq::context_t context_{1};
+  zmq::socket_t socket_;
+  std::map<std::uint64_t, Waiting> waiting_;
+  std::uint64_t next_id_ = 1;
+};
+
+}  // namespace driftd::web

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: MIT
+#include "clients/web/server.hpp"
+
+#include <utility>  // before Beast of Boost 1.74, which forgets it under C++20
+// clang-format keeps the line above where it is by this one.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/websocket.hpp>
+#include <cctype>
+#include <cerrno>
+#include <deque>
+#include <list>
+
+#include "clients/web/listener.hpp"
+#include "clients/web/request_rules.hpp"
+
+namespace driftd::web {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+namespace websocket = beast::websocket;
+
+using Stream = beast::basic_stream<asio::generic::stream_protocol>;
+using beast::error_code;
+
+std::string_view Request::header(std::string_view lower_case_name) const {
+  const auto found = std::ranges::find(headers, lower_case_name, &Header::name);
+  return found == headers.end() ? std::string_view{} : std::string_view(found->value);
+}
+
+namespace {
+
+constexpr std::chrono::seconds kForEnd{2};  // until the peer hangs up after its answer
+constexpr int kSendBufferBytes = 512 * 1024;
+/// Of the buffer that a request is read into: its headers and what came with them of its body.
+constexpr std::size_t kReadBytes = 16 * 1024;
+
+std::string text_of(beast::string_view text) {
+  return {text.data(), text.size()};
+}
+
+template <class Fields>
+Request request_of(const Fields& fields) {
+  Request request;
+  const std::string target = text_of(fields.target());
+  const std::size_t question = target.find('?');
+  request.method = text_of(fields.method_string());
+  request.path = target.substr(0, question);
+  if (question != std::string::npos) request.query = target.substr(question + 1);
+  for (const auto& field : fields) {
+    std::string name = text_of(field.name_string());
+    std::ranges::transform(name, name.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    request.headers.push_back({std::move(name), text_of(field.value())});
+  }
+  request.http_1_1 = fields.version() == 11;
+  request.upgrade = websocket::is_upgrade(fields);
+  return request;
+}
+
+/// Of a request that cannot be read.
+Response refusal_of(error_code error) {
+  if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    return {.status = 431,
+            .body = "the headers of a request have at most " +
+                    std::to_string(Server::kMostHeaderBytes) + " bytes\n"};
+  if (error == http::error::body_limit)
+    return {.status = 413,
+            .body = "the body of a request has at most " + std::to_string(Server::kMostBodyBytes) +
+                    " bytes\n"};
+  return {.status = 400, .body = "this is not a request of HTTP/1.1\n"};
+}
+
+class Socket final : public Viewer, public std::enable_shared_from_this<Socket> {
+ public:
+  Socket(Stream stream, Site& site) : socket_(std::move(stream)), site_(site) {}
+  ~Socket() override {
+    if (opened_) site_.closed(*this);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  template <class Fields>
+  void accept(const Fields& fields, Request request) {
+    beast::get_lowest_layer(socket_).expires_never();  // the WebSocket has its own time limits
+    socket_.set_option(websocket::stream_base::timeout{.handshake_timeout = Server::kForHeader,
+                                                       .idle_timeout = Server::kDeaf,
+                                                       .keep_alive_pings = true});
+    socket_.read_message_max(Server::kMostSaidBytes);
+    socket_.auto_fragment(false);
+    socket_.binary(true);
+    request_ = std::move(request);
+    socket_.async_accept(fields, [self = shared_from_this()](error_code error) {
+      if (error) return;
+      self->opened_ = true;
+      self->site_.opened(*self, self->request_);
+      self->read();
+    });
+  }
+
+  void send(std::shared_ptr<const std::string> message, std::string_view slot) override {
+    if (ended_) return;
+    const auto same = [slot](const Waiting& w) { return !slot.empty() && w.slot == slot; };
+    // The first is on its way while one is.
+    const auto from = waiting_.begin() + (writing_ ? 1 : 0);
+    if (const auto found = std::find_if(from, waiting_.end(), same); found != waiting_.end())
+      found->message = std::move(message);
+    else
+      waiting_.push_back({std::string(slot), std::move(message)});
+    if (waiting_.size() > Server::kMostWaiting) return drop();
+    if (!writing_) write();
+  }
+
+  void drop() override {
+    ended_ = true;
+    beast::get_lowest_layer(socket_).close();
+  }
+
+ private:
+  struct Waiting {
+    std::string slot;
+    std::shared_ptr<const std::string> message;
+  };
+
+  void read() {
+    socket_.async_read(said_, [self = shared_from_this()](error_code error, std::size_t) {
+      if (error) return self->drop();
+      const auto bytes = self->said_.cdata();
+      const std::string text(static_cast<const char*>(bytes.data()), bytes.size());
+      self->said_.consume(self->said_.size());
+      if (!self->socket_.got_text() || !self->site_.heard(*self, text)) return self->drop();
+      self->read();
+    });
+  }
+
+  void write() {
+    writing_ = true;
+    deaf_.expires_after(Server::kDeaf);
+    deaf_.async_wait([weak = weak_from_this()](error_code error) {
+      const auto self = weak.lock();
+      if (!error && self) self->drop();
+    });
+    const std::string& message = *waiting_.front().message;
+    socket_.async_write(asio::buffer(message),
+                        [self = shared_from_this()](error_code error, std::size_t) {
+                          self->deaf_.cancel();
+                          if (error) return self->drop();
+                          self->waiting_.pop_front();
+                          self->writing_ = false;
+                          if (!self->waiting_.empty() && !self->ended_) self->write();
+                        });
+  }
+
+  websocket::stream<Stream> socket_;
+  Site& site_;
+  asio::steady_timer deaf_{socket_.get_executor()};
+  Request request_;
+  beast::flat_buffer said_;
+  std::deque<Waiting> waiting_;
+  bool opened_ = false, writing_ = false, ended_ = false;
+};
+
+/// A connection until its answer has gone, or until it is a WebSocket.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Viewers = std::list<std::weak_ptr<Socket>>;
+
+  Connection(Stream stream, Site& site, Viewers& viewers)
+      : stream_(std::move(stream)), site_(site), viewers_(viewers) {
+    parser_.header_limit(static_cast<std::uint32_t>(Server::kMostHeaderBytes));
+    parser_.body_limit(Server::kMostBodyBytes);
+  }
+
+  void start() {
+    stream_.expires_after(Server::kForHeader);
+    http::async_read_header(
+        stream_, buffer_, parser_,
+        [self = shared_from_this()](error_code error, std::size_t) { self->take_header(error); });
+  }
+
+  void end() { stream_.close(); }
+
+ private:
+  void take_header(error_code error) {
+    if (error == http::error::end_of_stream || error == beast::error::timeout ||
+        error.category() == boost::system::system_category())
+      return;
+    if (error) return finish(refusal_of(error));
+    request_ = request_of(parser_.get());
+    if (auto refused = site_.refuse(request_)) return finish(std::move(*refused));
+    if (request_.upgrade) return become_viewer();
+    stream_.expires_after(Server::kForBody);
+    http::async_read(
+        stream_, buffer_, parser_,
+        [self = shared_from_this()](error_code problem, std::size_t) { self->take_body(problem); });
+  }
+
+  void take_body(error_code error) {
+    if (error == beast::error::timeout || error.category() == boost::system::system_category())
+      return;
+    if (error) return finish(refusal_of(error));
+    request_.body = std::move(parser_.get().body());
+    stream_.expires_never();  // how long an answer takes, the site knows
+    site_.answer(request_, [self = shared_from_this()](Response response) {
+      self->finish(std::move(response));
+    });
+  }
+
+  void become_viewer() {
+    std::erase_if(viewers_, [](const auto& viewer) { return viewer.expired(); });
+    if (viewers_.size() >= Server::kMostViewers)
+      return finish({.status = 503, .body = "too many look at this already\n"});
+    const auto viewer = std::make_shared<Socket>(std::move(stream_), site_);
+    viewers_.push_back(viewer);
+    viewer->accept(parser_.get(), std::move(request_));
+  }
+
+  void finish(Response response) {
+    written_.result(response.status);
+    written_.version(11);
+    written_.keep_alive(false);
+    written_.set(http::field::content_type, response.type);
+    for (const auto& headers : {security_headers(), std::span<const Header>(response.headers)})
+      for (const Header& header : headers) written_.set(header.name, header.value);
+    written_.body() = std::move(response.body);
+    written_.prepare_payload();
+    if (request_.method == "HEAD" || response.status == 304) written_.body().clear();
+    stream_.expires_after(Server::kForAnswer);
+    http::async_write(stream_, written_,
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        if (error && error != http::error::end_of_stream) return;
+                        self->stream_.expires_after(kForEnd);
+                        error_code ignored;
+                        self->stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
+                        self->wait_for_end();
+                      });
+  }
+
+  /// To close with bytes unread would take the answer away again: the peer closes first.
+  void wait_for_end() {
+    rest_.resize(4096);
+    stream_.async_read_some(asio::buffer(rest_),
+                            [self = shared_from_this()](error_code error, std::size_t) {
+                              if (!error) self->wait_for_end();
+                            });
+  }
+
+  Stream stream_;
+  Site& site_;
+  Viewers& viewers_;
+  beast::flat_buffer buffer_{kReadBytes};
+  http::request_parser<http::string_body> parser_;
+  http::response<http::string_body> written_;
+  Request request_;
+  std::vector<char> rest_;
+};
+
+}  // namespace
+
+struct Server::Parts {
+  Parts(const std::string& listen, Site& to_serve)
+      : site(to_serve), bound(listen_on(listen)), listener(context, bound.descriptor) {}
+  ~Parts() {
+    if (bound.address.starts_with("unix:")) unlink(bound.address.c_str() + 5);
+  }
+
+  void accept() {
+    listener.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code error) {
+      if (error) return;
+      accept_all();
+      accept();
+    });
+  }
+
+  void accept_all() {
+    for (;;) {
+      const int descriptor =
+          accept4(bound.descriptor, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (descriptor < 0) return;
+      std::erase_if(connections, [](const auto& c) { return c.expired(); });
+      std::erase_if(viewers, [](const auto& v) { return v.expired(); });
+      if (connections.size() + viewers.size() >= kMostConnections && !end_the_oldest()) {
+        close(descriptor);
+        continue;
+      }
+      const int bytes = kSendBufferBytes;
+      setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+      sockaddr_storage bound_to{};
+      socklen_t size = sizeof(bound_to);
+      getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound_to), &size);
+      asio::generic::stream_protocol::socket socket(
+          context, asio::generic::stream_protocol(bound_to.ss_family, 0), descriptor);
+      const auto connection =
+          std::make_shared<Connection>(Stream(std::move(socket)), site, viewers);
+      connections.push_back(connection);
+      connection->start();
+    }
+  }
+
+  /// Of those that are no WebSockets; false where there is none.
+  bool end_the_oldest() {
+    if (connections.empty()) return false;
+    if (const auto oldest = connections.front().lock()) oldest->end();
+    connections.pop_front();
+    return true;
+  }
+
+  void turn_later(asio::steady_timer& timer, std::chrono::milliseconds period,
+                  const std::function<void()>& turn) {
+    timer.expires_after(period);
+    timer.async_wait([this, &timer, period, turn](error_code error) {
+      if (error) return;
+      turn();
+      turn_later(timer, period, turn);
+    });
+  }
+
+  Site& site;
+  asio::io_context context{1};
+  Listener bound;
+  asio::posix::stream_descriptor listener;
+  std::list<std::weak_ptr<Connection>> connections;  ///< the oldest first
+  Connection::Viewers viewers;
+  std::list<asio::steady_timer> timers;
+};
+
+Server::Server(const std::string& listen, Site& site)
+    : parts_(std::make_unique<Parts>(listen, site)) {
+  parts_->accept();
+}
+
+Server::~Server() = default;
+
+const std::string& Server::address() const noexcept {
+  return parts_->bound.address;
+}
+
+void Server::every(std::chrono::milliseconds period, std::function<void()> turn) {
+  parts_->turn_later(parts_->timers.emplace_back(parts_->context), period, std::move(turn));
+}
+
+void Server::run() {
+  parts_->context.run();
+}
+
+void Server::stop() {
+  parts_->context.stop();
+}
+
+}  // namespace driftd::web
