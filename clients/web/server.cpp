@@ -67,6 +67,12 @@ Request request_of(const Fields& fields) {
   return request;
 }
 
+/// Nobody is there any more who would read an answer.
+bool is_over(error_code error) {
+  return error == http::error::end_of_stream || error == beast::error::timeout ||
+         (error && error.category() == boost::system::system_category());
+}
+
 /// Of a request that cannot be read.
 Response refusal_of(error_code error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
@@ -191,9 +197,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   void take_header(error_code error) {
-    if (error == http::error::end_of_stream || error == beast::error::timeout ||
-        error.category() == boost::system::system_category())
-      return;
+    if (is_over(error)) return;
     if (error) return finish(refusal_of(error));
     request_ = request_of(parser_.get());
     if (auto refused = site_.refuse(request_)) return finish(std::move(*refused));
@@ -205,8 +209,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void take_body(error_code error) {
-    if (error == beast::error::timeout || error.category() == boost::system::system_category())
-      return;
+    if (is_over(error)) return;
     if (error) return finish(refusal_of(error));
     request_.body = std::move(parser_.get().body());
     stream_.expires_never();  // how long an answer takes, the site knows
