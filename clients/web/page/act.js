@@ -126,6 +126,7 @@ export class Actions {
     if (this.busy_) return null;
     this.busy_ = true;
     this.enable_();
+    $("reply").dataset.ok = "yes";
     setText($("reply"), `${inWords(command.command)}: waiting for the daemon \u2026`);
     const reply = await this.hooks_.order(command);
     this.busy_ = false;

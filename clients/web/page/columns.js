@@ -2,6 +2,9 @@
 // What the plots draw: rings of columns, each with the least and the greatest value of its time. A ring takes its memory
 // once: twelve values take 0.2 MB, a day and all finer spans. Pure.
 
+/** A bin is shown by as many columns at most. */
+const kFinest = 20;
+
 /** Spans that can be shown, and the columns that they are shown by. */
 export const kSpans = [
   { span_s: 60, step_s: 0.1 },
@@ -104,6 +107,7 @@ export class Rings {
         ring.add(t_s + bin_s / 2, series, low, high);
         continue;
       }
+      if (bin_s > kFinest * ring.step_s) continue; // it would be a block
       for (let part_s = ring.step_s / 2; part_s < bin_s; part_s += ring.step_s) {
         if (!ring.has(t_s + part_s, series)) ring.add(t_s + part_s, series, low, high);
       }

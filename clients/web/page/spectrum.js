@@ -18,7 +18,7 @@ export class SpectrumView {
   clear() {
     this.spectrum_ = null;
     this.top_ = null; // decades: they change in whole ones, when something lies beyond
-    setText(this.text_, "");
+    setText(this.text_, "The first spectrum comes when 16 s of positions are there.");
     this.surface_.redraw();
   }
 
