@@ -15,6 +15,7 @@ endif()
 file(READ "${DRIFTD_SOURCE_DIR}/systemd/driftd.service" daemon)
 file(READ "${DRIFTD_SOURCE_DIR}/systemd/driftd-stage@.service" stage)
 file(READ "${DRIFTD_SOURCE_DIR}/systemd/driftd-exporter.service" exporter)
+file(READ "${DRIFTD_SOURCE_DIR}/systemd/driftd-web.service" web)
 # The template for several cameras is the daemon's own unit with the name put in.
 set(instance "${daemon}")
 foreach(change
@@ -31,7 +32,7 @@ string(REPLACE "systemctl edit driftd" "systemctl edit driftd@NAME" instance "${
 string(REGEX REPLACE "# The folders of driftd@NAME[^\n]*\nRuntimeDirectoryPreserve=yes\n" "" instance
   "${instance}")
 
-foreach(unit daemon instance stage exporter)
+foreach(unit daemon instance stage exporter web)
   string(REPLACE "/usr/bin/" "${prefix}/${DRIFTD_BINDIR}/" ${unit} "${${unit}}")
   string(REPLACE "/usr/share/" "${prefix}/${DRIFTD_DATADIR}/" ${unit} "${${unit}}")
   string(REPLACE "/etc/driftd/" "${etc}/driftd/" ${unit} "${${unit}}")
@@ -41,8 +42,9 @@ file(WRITE "${made}/driftd.service" "${daemon}")
 file(WRITE "${made}/driftd@.service" "${instance}")
 file(WRITE "${made}/driftd-stage@.service" "${stage}")
 file(WRITE "${made}/driftd-exporter.service" "${exporter}")
+file(WRITE "${made}/driftd-web.service" "${web}")
 file(INSTALL "${made}/driftd.service" "${made}/driftd@.service" "${made}/driftd-stage@.service"
-  "${made}/driftd-exporter.service" DESTINATION "${prefix}/lib/systemd/system")
+  "${made}/driftd-exporter.service" "${made}/driftd-web.service" DESTINATION "${prefix}/lib/systemd/system")
 
 if(NOT EXISTS "$ENV{DESTDIR}${etc}/driftd/driftd.yaml")
   file(READ "${DRIFTD_SOURCE_DIR}/systemd/driftd.yaml" configuration)

@@ -27,7 +27,7 @@ macro(made_page name section kind source dependency)
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endmacro()
 
-foreach(program driftd:8 driftctl:1 driftd-exporter:8 driftd-stage:8 driftd-sim:1 driftfit:1)
+foreach(program driftd:8 driftctl:1 driftd-exporter:8 driftd-web:8 driftd-stage:8 driftd-sim:1 driftfit:1)
   string(REGEX MATCH "^[^:]*" name ${program})
   string(REGEX MATCH "[0-9]$" section ${program})
   set(target ${name})

@@ -76,9 +76,9 @@ void Instance::connect(std::int64_t now_ns) {
       std::vector{at_.publish}, std::vector<std::string>{"position", "markers", "status", "event"},
       kQueueMessages, no_keys);
   // A socket of its own, which the role may not allow.
-  corrections_ = std::make_unique<clients::Subscriber>(std::vector{at_.corrections},
-                                                       std::vector<std::string>{"correction"},
-                                                       kQueueMessages, no_keys);
+  corrections_ = std::make_unique<clients::Subscriber>(
+      std::vector{at_.corrections}, std::vector<std::string>{"correction"}, kQueueMessages, no_keys,
+      clients::Keep::Newest);
   observe_ = std::make_unique<Requests>(at_.commands, no_keys);
   if (options_.operate) operate_ = std::make_unique<Requests>(at_.commands, no_keys);
   connected_ns_ = now_ns;
@@ -103,11 +103,7 @@ void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
   }
   const std::chrono::milliseconds at_once(0);
   // Corrections first: a position is shown with the one that it led to, or the one before.
-  for (int i = 0; i < kMostAtOnce; ++i) {
-    const auto message = corrections_->receive(at_once);
-    if (!message) break;
-    correction_ = message->body;
-  }
+  if (const auto message = corrections_->receive(at_once)) correction_ = message->body;
   for (int i = 0; i < kMostAtOnce; ++i) {
     const auto message = subscriber_->receive(at_once);
     if (!message) break;

@@ -39,7 +39,8 @@ std::string_view Request::header(std::string_view lower_case_name) const {
 
 namespace {
 
-constexpr std::chrono::seconds kForEnd{2};  // until the peer hangs up after its answer
+constexpr std::chrono::seconds kForEnd{2};      // until the peer hangs up after its answer
+constexpr std::size_t kRestBytes = 256 * 1024;  // that come beside or after a request
 constexpr int kSendBufferBytes = 512 * 1024;
 /// Of the buffer that a request is read into: its headers and what came with them of its body.
 constexpr std::size_t kReadBytes = 16 * 1024;
@@ -250,10 +251,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// To close with bytes unread would take the answer away again: the peer closes first.
   void wait_for_end() {
-    rest_.resize(4096);
+    rest_.resize(kRestBytes / 16);
     stream_.async_read_some(asio::buffer(rest_),
-                            [self = shared_from_this()](error_code error, std::size_t) {
-                              if (!error) self->wait_for_end();
+                            [self = shared_from_this()](error_code error, std::size_t bytes) {
+                              self->rest_bytes_ += bytes;
+                              if (!error && self->rest_bytes_ < kRestBytes) self->wait_for_end();
                             });
   }
 
@@ -265,6 +267,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   http::response<http::string_body> written_;
   Request request_;
   std::vector<char> rest_;
+  std::size_t rest_bytes_ = 0;
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ BUILD = pathlib.Path(os.environ["DRIFTD_BUILD_DIR"])
 sys.path.insert(0, str(SOURCE / "tools/pages"))
 from driftd_pages import command_line, completion, markdown, scdoc  # noqa: E402
 
-PROGRAMS = {"driftd": 8, "driftctl": 1, "driftd-exporter": 8, "driftd-stage": 8, "driftd-sim": 1,
-            "driftfit": 1}
+PROGRAMS = {"driftd": 8, "driftctl": 1, "driftd-exporter": 8, "driftd-web": 8,
+            "driftd-stage": 8, "driftd-sim": 1, "driftfit": 1}
 PAGES = [f"{name}.{section}" for name, section in PROGRAMS.items()] + [
     "driftd.yaml.5", "driftd-stage.yaml.5", "driftd-protocol.7", "driftd-stage-emulator.1"]
 
