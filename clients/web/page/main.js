@@ -4,6 +4,7 @@ import { Actions } from "./act.js";
 import { Rings } from "./columns.js";
 import { $, setList, setText, show } from "./dom.js";
 import { Focus } from "./focus.js";
+import { Histogram } from "./histogram.js";
 import { Log } from "./log.js";
 import { Picture } from "./picture.js";
 import { Plot } from "./plot.js";
@@ -33,6 +34,7 @@ class Page {
       residual: new Plot($("plot-residual"), this.rings, kPair(kSeries.residual), { low: -1, high: 1, strip: kSeries.in_lock }),
     };
     this.state = new StateView();
+    this.histogram = new Histogram($("histogram"));
     this.picture = new Picture($("picture"), {
       onContrast: (contrast) => this.showContrast_(contrast),
       onRegion: (region) => this.connection.want({ region }),
@@ -65,7 +67,7 @@ class Page {
     this.newest_s = null;
     this.rings.clear();
     for (const plot of Object.values(this.plots)) plot.clear();
-    for (const view of [this.state, this.picture, this.focus, this.tables, this.target, this.log, this.spectrum, this.actions]) view.clear();
+    for (const view of [this.state, this.picture, this.histogram, this.focus, this.tables, this.target, this.log, this.spectrum, this.actions]) view.clear();
     setList($("advice"), []);
   }
 
@@ -153,6 +155,7 @@ class Page {
   takeImage_(image, pixels) {
     if (pixels === null) return;
     this.picture.show(image, pixels);
+    this.histogram.show(image);
     this.focus.update();
     const binned = image.bin > 1 ? `, each pixel the mean of ${image.bin} \u00d7 ${image.bin}` : "";
     const full = image.saturated > 0 ? `${image.saturated} saturated pixels, drawn in orange: less light or gain` : "no saturated pixel";
@@ -181,6 +184,7 @@ class Page {
   }
 
   showContrast_({ black, white, most }) {
+    this.histogram.setContrast({ black, white });
     for (const [name, value] of [["black", black], ["white", white]]) {
       for (const part of ["slider", "field"]) {
         const input = $(`${name}-${part}`);
