@@ -67,6 +67,11 @@ std::optional<Response> refuse_command(const Request& request, const Rules& rule
 
 }  // namespace
 
+std::string_view Request::header(std::string_view lower_case_name) const {
+  const auto found = std::ranges::find(headers, lower_case_name, &Header::name);
+  return found == headers.end() ? std::string_view{} : std::string_view(found->value);
+}
+
 std::span<const Header> security_headers() {
   static const std::array<Header, 6> kHeaders = {{
       {"Content-Security-Policy",

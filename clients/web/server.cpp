@@ -32,11 +32,6 @@ namespace websocket = beast::websocket;
 using Stream = beast::basic_stream<asio::generic::stream_protocol>;
 using beast::error_code;
 
-std::string_view Request::header(std::string_view lower_case_name) const {
-  const auto found = std::ranges::find(headers, lower_case_name, &Header::name);
-  return found == headers.end() ? std::string_view{} : std::string_view(found->value);
-}
-
 namespace {
 
 constexpr std::chrono::seconds kForEnd{2};      // until the peer hangs up after its answer
