@@ -55,7 +55,7 @@ class Browser:
         options = webdriver.ChromeOptions()
         options.binary_location = chromium
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                         "--disable-background-networking", "--disable-component-update", "--force-color-profile=srgb"):
+                         "--disable-background-networking", "--hide-scrollbars", "--disable-component-update", "--force-color-profile=srgb"):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = Service(driver, env={**os.environ, "SE_OFFLINE": "true"})

@@ -608,7 +608,7 @@ class Parts(Clean):
 
 
 class Pictures(unittest.TestCase):  # tier: full
-    """The pictures of docs/use/web.md: DRIFTD_WEB_PICTURES=docs/use tests/integration/test_web_page.py Pictures"""
+    """The pictures of docs/use/web.md: DRIFTD_WEB_PICTURES=$PWD/docs/use python3 tests/integration/test_web_page.py Pictures"""
 
     def test_pictures(self):
         with contextlib.ExitStack() as scope:
@@ -617,18 +617,28 @@ class Pictures(unittest.TestCase):  # tier: full
             browser = Browser(rig)
             rig.start_locked()
             web = Web(rig, "--config", f"lab={rig.folder / 'driftd.yaml'}", "--operate")
-            browser.resize(1500, 1240)
             browser.prefer("light")
+            browser.resize(1500, 2000)
+            kept = "DRIFTD_WEB_PICTURES" in os.environ
+            rig.wait_until(lambda s: s["time_ns"] - s["state_since_ns"] > (45e9 if kept else 1e9), "something to be seen", 300)
             browser.open(web.url)
-            browser.wait_text("state-word", "Locked")
-            time.sleep(20 if "DRIFTD_WEB_PICTURES" in os.environ else 1)  # something to be seen
+            until(lambda: browser.run("return driftdPage.focus.marker_ !== null && driftdPage.picture.image !== null"), "all views")
             browser.picture(str(folder / "web.png"))
             browser.prefer("dark")
             browser.resize(390, 844, mobile=True)
             time.sleep(1)
             browser.picture(str(folder / "web-phone.png"))
+            if kept:
+                self.make_small(folder)
             for name in ("web.png", "web-phone.png"):
                 self.assertGreater((folder / name).stat().st_size, 10_000)
+
+    def make_small(self, folder: pathlib.Path) -> None:
+        from PIL import Image  # python3-pil
+        for name, width in (("web.png", 1000), ("web-phone.png", 390)):
+            with Image.open(folder / name) as image:
+                small = image.convert("RGB").resize((width, image.height * width // image.width), Image.LANCZOS)
+            small.quantize(256, method=1).save(folder / name, optimize=True)
 
 
 if __name__ == "__main__":
