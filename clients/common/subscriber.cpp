@@ -20,13 +20,12 @@ std::optional<Message> parse_message(std::string_view data) {
 
 Subscriber::Subscriber(const std::vector<std::string>& endpoints,
                        const std::vector<std::string>& topics, int queue_messages,
-                       const ServerKeys& keys, Keep keep)
+                       const ServerKeys& keys)
     : socket_(context_, zmq::socket_type::sub) {
   constexpr int kReconnectMs = 50;  // a daemon that restarts is heard again soon
   socket_.set(zmq::sockopt::linger, 0);
   socket_.set(zmq::sockopt::rcvhwm, queue_messages);
   socket_.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
-  if (keep == Keep::Newest) socket_.set(zmq::sockopt::conflate, true);
   use_keys(socket_, keys);
   if (topics.empty()) socket_.set(zmq::sockopt::subscribe, "");
   // The space keeps a topic from matching a longer one that it begins.

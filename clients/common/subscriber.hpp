@@ -29,9 +29,6 @@ struct Message {
 /// Splits "topic {json}". Empty when it is not that, or the JSON is not an object.
 std::optional<Message> parse_message(std::string_view data);
 
-/// Which messages wait for their reader: all, or of all topics together the newest one.
-enum class Keep { All, Newest };
-
 class Subscriber {
  public:
   /// @param endpoints  PUB endpoints; one that nobody serves yet is retried until somebody does
@@ -39,7 +36,7 @@ class Subscriber {
   /// @param queue_messages  how many may wait here before the newest are dropped (and counted lost)
   /// @throws zmq::error_t when an endpoint is malformed
   Subscriber(const std::vector<std::string>& endpoints, const std::vector<std::string>& topics,
-             int queue_messages = 10'000, const ServerKeys& keys = {}, Keep keep = Keep::All);
+             int queue_messages = 10'000, const ServerKeys& keys = {});
 
   /// The next message, or nothing within `timeout` (or when a signal came). Not a message of the
   /// protocol: counted in malformed() and skipped.

@@ -30,7 +30,7 @@ constexpr std::int64_t kCommandNs = 10 * kNanosecondsPerSecond;
 constexpr std::size_t kMostEvents = 200;
 constexpr std::size_t kMinute = 1200;  // samples, each 50 ms
 constexpr int kMostAtOnce = 20'000;    // messages of a turn
-constexpr int kQueueMessages = 20'000;
+constexpr std::string_view kPosition = "position ";
 
 std::string local_one(const config::Endpoints& endpoints) {
   const auto local = std::ranges::find_if_not(endpoints, config::is_tcp);
@@ -43,8 +43,11 @@ json refusal(const char* code, const std::string& why) {
 
 }  // namespace
 
-Instance::Instance(InstanceOptions options, Tell tell, Show show)
-    : options_(std::move(options)), tell_(std::move(tell)), show_(std::move(show)) {}
+Instance::Instance(zmq::context_t& context, InstanceOptions options, Tell tell, Show show)
+    : context_(context),
+      options_(std::move(options)),
+      tell_(std::move(tell)),
+      show_(std::move(show)) {}
 
 std::string Instance::why_observe() const {
   if (!options_.operate) return "this page only shows: driftd-web was started without --operate";
@@ -71,16 +74,14 @@ void Instance::connect(std::int64_t now_ns) {
   } catch (const clients::Unreachable& error) {
     return say_gone(error.what());
   }
-  const clients::ServerKeys no_keys;
-  subscriber_ = std::make_unique<clients::Subscriber>(
-      std::vector{at_.publish}, std::vector<std::string>{"position", "markers", "status", "event"},
-      kQueueMessages, no_keys);
+  published_ = std::make_unique<Inbox>(
+      context_, at_.publish, std::vector<std::string>{"position", "markers", "status", "event"},
+      Inbox::Keep::All);
   // A socket of its own, which the role may not allow.
-  corrections_ = std::make_unique<clients::Subscriber>(
-      std::vector{at_.corrections}, std::vector<std::string>{"correction"}, kQueueMessages, no_keys,
-      clients::Keep::Newest);
-  observe_ = std::make_unique<Requests>(at_.commands, no_keys);
-  if (options_.operate) operate_ = std::make_unique<Requests>(at_.commands, no_keys);
+  corrections_ = std::make_unique<Inbox>(
+      context_, at_.corrections, std::vector<std::string>{"correction"}, Inbox::Keep::Newest);
+  observe_ = std::make_unique<Requests>(context_, at_.commands);
+  if (options_.operate) operate_ = std::make_unique<Requests>(context_, at_.commands);
   connected_ns_ = now_ns;
   access_ns_ = status_ns_ = 0;
   status_due_ = true;
@@ -88,26 +89,29 @@ void Instance::connect(std::int64_t now_ns) {
 }
 
 void Instance::disconnect() {
-  subscriber_.reset();
+  published_.reset();
   corrections_.reset();
   observe_.reset();
   operate_.reset();
 }
 
 void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
-  if (subscriber_ == nullptr) {
+  if (published_ == nullptr) {
     if (now_ns < connect_again_ns_) return;
     connect_again_ns_ = now_ns + kConnectNs;
     connect(now_ns);
-    if (subscriber_ == nullptr) return;
+    if (published_ == nullptr) return;
   }
-  const std::chrono::milliseconds at_once(0);
   // Corrections first: a position is shown with the one that it led to, or the one before.
-  if (const auto message = corrections_->receive(at_once)) correction_ = message->body;
+  if (const auto message = corrections_->next())
+    if (const auto read = clients::parse_message(*message)) correction_ = read->body;
   for (int i = 0; i < kMostAtOnce; ++i) {
-    const auto message = subscriber_->receive(at_once);
+    const auto message = published_->next();
     if (!message) break;
-    take(*message, now_ns);
+    if (message->starts_with(kPosition))
+      take_position(message->substr(kPosition.size()));
+    else if (const auto read = clients::parse_message(*message))
+      take(*read, now_ns);
   }
   observe_->turn(now_ns);
   if (operate_ != nullptr) operate_->turn(now_ns);
@@ -122,7 +126,6 @@ void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
 }
 
 void Instance::take(const clients::Message& message, std::int64_t now_ns) {
-  if (message.topic == "position") take_position(message.body);
   if (message.topic == "status") take_status(message.body, now_ns);
   if (message.topic == "event") take_event(message.body);
   if (message.topic == "markers") {
@@ -131,7 +134,7 @@ void Instance::take(const clients::Message& message, std::int64_t now_ns) {
   }
 }
 
-void Instance::take_position(const json& position) {
+void Instance::take_position(std::string_view position) {
   const auto sample = sample_of(position, correction_);
   if (!sample) return;
   history_.add(*sample);

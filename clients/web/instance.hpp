@@ -16,6 +16,7 @@
 
 #include "clients/common/subscriber.hpp"
 #include "clients/web/history.hpp"
+#include "clients/web/inbox.hpp"
 #include "clients/web/messages.hpp"
 #include "clients/web/requests.hpp"
 #include "config/config.hpp"
@@ -46,7 +47,8 @@ class Instance {
   /// Given the answer of a command, and its status of HTTP.
   using Answer = std::function<void(unsigned status, nlohmann::json reply)>;
 
-  Instance(InstanceOptions options, Tell tell, Show show);
+  /// @param context  of the process: each has threads of its own
+  Instance(zmq::context_t& context, InstanceOptions options, Tell tell, Show show);
 
   const std::string& name() const noexcept { return options_.name; }
   /// What a command may do: `observe` or `operate`; and why not more, a sentence.
@@ -75,7 +77,7 @@ class Instance {
   void take(const clients::Message& message, std::int64_t now_ns);
   void take_status(const nlohmann::json& status, std::int64_t now_ns);
   void take_event(const nlohmann::json& event);
-  void take_position(const nlohmann::json& position);
+  void take_position(std::string_view position);
   void ask_status(std::int64_t now_ns);
   void ask_access(std::int64_t now_ns);
   void ask_snapshot(const Wanted& wanted, std::int64_t now_ns);
@@ -83,11 +85,12 @@ class Instance {
   void say_gone(const std::string& reason);
   void tell(const nlohmann::json& header, std::string_view slot);
 
+  zmq::context_t& context_;
   InstanceOptions options_;
   Tell tell_;
   Show show_;
 
-  std::unique_ptr<clients::Subscriber> subscriber_, corrections_;
+  std::unique_ptr<Inbox> published_, corrections_;
   std::unique_ptr<Requests> observe_, operate_;
   Endpoints at_;
   Lets daemon_lets_ = Lets::Unknown;

@@ -2,8 +2,13 @@
 #include "clients/web/messages.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
+#include <utility>
+
+#include "clients/common/plain.hpp"
 
 namespace driftd::web {
 namespace {
@@ -22,11 +27,6 @@ Pair pair_of(const json& object, const char* x, const char* y) {
   return {number(object, x), number(object, y)};
 }
 
-bool flag(const json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_boolean() && found->get<bool>();
-}
-
 int whole(const json& object, const char* key) {
   const auto found = object.find(key);
   constexpr std::int64_t kLargest = 1'000'000;
@@ -34,6 +34,62 @@ int whole(const json& object, const char* key) {
   const auto value = found->get<std::int64_t>();
   return value >= 0 && value <= kLargest ? static_cast<int>(value) : -1;
 }
+
+/// Reads the numbers of a flat object without making one: hundreds come a second.
+class PositionReader : public nlohmann::json_sax<json> {
+ public:
+  double number(std::string_view key) const {
+    const auto* const at = std::ranges::find(kKeys, key);
+    return numbers_[static_cast<std::size_t>(at - kKeys.begin())];
+  }
+  bool flag(std::string_view key) const { return number(key) == 1; }
+  const std::string& state() const { return state_; }
+
+  bool key(string_t& name) override {
+    at_ = static_cast<std::size_t>(std::ranges::find(kKeys, name) - kKeys.begin());
+    is_state_ = name == "state";
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool value) override { return take(value ? 1 : 0); }
+  bool number_integer(number_integer_t value) override { return take(static_cast<double>(value)); }
+  bool number_unsigned(number_unsigned_t value) override {
+    return take(static_cast<double>(value));
+  }
+  bool number_float(number_float_t value, const string_t&) override { return take(value); }
+  bool string(string_t& value) override {
+    if (is_state_) state_ = value;
+    return true;
+  }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return !std::exchange(inside_, true); }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return false; }
+  bool end_array() override { return false; }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override {
+    return false;
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 11> kKeys = {
+      "arrival_ns", "in_lock",  "valid",    "x_nm",         "y_nm",        "frame_x_nm",
+      "frame_y_nm", "set_x_nm", "set_y_nm", "witness_x_nm", "witness_y_nm"};
+
+  static std::array<double, kKeys.size()> unknown() {
+    std::array<double, kKeys.size()> all{};
+    all.fill(std::numeric_limits<double>::quiet_NaN());
+    return all;
+  }
+  bool take(double value) {
+    if (at_ < kKeys.size()) numbers_[at_] = value;
+    return inside_;
+  }
+
+  std::array<double, kKeys.size()> numbers_ = unknown();
+  std::string state_;
+  std::size_t at_ = kKeys.size();
+  bool is_state_ = false, inside_ = false;
+};
 
 /// The pixels of a frame, of which each is there.
 class Pixels {
@@ -99,22 +155,22 @@ std::string packed(const json& header, std::string_view payload) {
   return message;
 }
 
-std::optional<Sample> sample_of(const json& position, const json& correction) {
+std::optional<Sample> sample_of(std::string_view position, const json& correction) {
   constexpr double kNs = 1e-9;
+  PositionReader read;
+  if (!json::sax_parse(position, &read)) return std::nullopt;
   Sample sample;
-  sample.t_s = number(position, "arrival_ns") * kNs;
+  sample.t_s = read.number("arrival_ns") * kNs;
   if (!std::isfinite(sample.t_s)) return std::nullopt;
-  sample.in_lock = flag(position, "in_lock");
-  if (const auto state = position.find("state"); state != position.end() && state->is_string())
-    sample.state = state->get<std::string>();
-  sample.set_nm = pair_of(position, "set_x_nm", "set_y_nm");
-  if (flag(position, "valid")) {
-    sample.drift_nm = pair_of(position, "x_nm", "y_nm");
-    const Pair frame_nm = pair_of(position, "frame_x_nm", "frame_y_nm");
-    for (std::size_t axis = 0; axis < 2; ++axis)
-      sample.residual_nm[axis] = frame_nm[axis] - sample.set_nm[axis];
+  sample.in_lock = read.flag("in_lock");
+  sample.state = clients::plain(read.state());
+  sample.set_nm = {read.number("set_x_nm"), read.number("set_y_nm")};
+  sample.witness_nm = {read.number("witness_x_nm"), read.number("witness_y_nm")};
+  if (read.flag("valid")) {
+    sample.drift_nm = {read.number("x_nm"), read.number("y_nm")};
+    sample.residual_nm = {read.number("frame_x_nm") - sample.set_nm[0],
+                          read.number("frame_y_nm") - sample.set_nm[1]};
   }
-  sample.witness_nm = pair_of(position, "witness_x_nm", "witness_y_nm");
   if (correction.is_object())
     sample.correction_nm = pair_of(correction, "total_x_nm", "total_y_nm");
   return sample;

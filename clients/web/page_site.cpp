@@ -47,7 +47,7 @@ PageSite::PageSite(std::vector<InstanceOptions> instances, Page page, Rules rule
         if (tab.instance == instances_[i].get() && tab.wants.images && tab.wants.region == region)
           viewer->send(message, "image");
     };
-    instances_.push_back(std::make_unique<Instance>(std::move(instances[i]), tell, show));
+    instances_.push_back(std::make_unique<Instance>(context_, std::move(instances[i]), tell, show));
   }
   told_roles_.resize(instances_.size());
 }

@@ -9,13 +9,12 @@ namespace driftd::web {
 
 using nlohmann::json;
 
-Requests::Requests(const std::string& endpoint, const clients::ServerKeys& keys)
-    : socket_(context_, zmq::socket_type::dealer) {
+Requests::Requests(zmq::context_t& context, const std::string& endpoint)
+    : socket_(context, zmq::socket_type::dealer) {
   constexpr int kReconnectMs = 50;
   socket_.set(zmq::sockopt::linger, 0);
   socket_.set(zmq::sockopt::immediate, true);  // to a connection, or not at all
   socket_.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
-  clients::use_keys(socket_, keys);
   socket_.connect(endpoint);
 }
 

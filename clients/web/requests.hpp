@@ -13,7 +13,6 @@
 #include <zmq.hpp>
 
 #include "clients/common/command_client.hpp"
-#include "clients/common/server_keys.hpp"
 
 namespace driftd::web {
 
@@ -23,7 +22,7 @@ class Requests {
   using Done = std::function<void(std::optional<clients::Reply>)>;
 
   /// @param endpoint  as find_endpoint() has it. @throws zmq::error_t where it is malformed
-  Requests(const std::string& endpoint, const clients::ServerKeys& keys);
+  Requests(zmq::context_t& context, const std::string& endpoint);
 
   /// False: there is no connection, nothing was sent, and `done` is never called.
   bool send(nlohmann::json command, std::int64_t until_ns, Done done);
@@ -35,7 +34,6 @@ class Requests {
     std::int64_t until_ns;
     Done done;
   };
-  zmq::context_t context_{1};
   zmq::socket_t socket_;
   std::map<std::uint64_t, Waiting> waiting_;
   std::uint64_t next_id_ = 1;

@@ -138,7 +138,7 @@ TEST_CASE("a sample has what a position tells, and null where it tells nothing")
     "x_nm":0.412,"y_nm":-0.093,"frame_x_nm":0.5,"frame_y_nm":-0.1,"witness_x_nm":null,"witness_y_nm":null,
     "in_lock":true,"set_x_nm":0.1,"set_y_nm":0.0})");
   const auto sample =
-      sample_of(position, json::parse(R"({"total_x_nm":-18.204,"total_y_nm":7.77})"));
+      sample_of(position.dump(), json::parse(R"({"total_x_nm":-18.204,"total_y_nm":7.77})"));
   REQUIRE(sample);
   const json message = samples_message({*sample, *sample}, true);
   CHECK(message["past"] == true);
@@ -151,14 +151,16 @@ TEST_CASE("a sample has what a position tells, and null where it tells nothing")
 
   json invalid = position;
   invalid["valid"] = false;
-  CHECK(std::isnan(sample_of(invalid, json())->residual_nm[0]));
-  CHECK(std::isnan(sample_of(invalid, json())->drift_nm[0]));
+  CHECK(std::isnan(sample_of(invalid.dump(), json())->residual_nm[0]));
+  CHECK(std::isnan(sample_of(invalid.dump(), json())->drift_nm[0]));
   json unlocked = position;
   unlocked["set_x_nm"] = nullptr;
-  CHECK(std::isnan(sample_of(unlocked, json())->residual_nm[0]));
-  CHECK(sample_of(unlocked, json())->drift_nm[0] == 0.412);
-  CHECK_FALSE(sample_of(json::parse(R"({"arrival_ns":"x"})"), json()));
-  CHECK_FALSE(sample_of(json::parse("{}"), json()));
+  CHECK(std::isnan(sample_of(unlocked.dump(), json())->residual_nm[0]));
+  CHECK(sample_of(unlocked.dump(), json())->drift_nm[0] == 0.412);
+  for (const char* wrong :
+       {"", "7", "[]", "null", "{}", R"({"arrival_ns":"x"})", R"({"arrival_ns":1)",
+        R"({"arrival_ns":1,"a":{}})", R"({"arrival_ns":1,"a":[]})", R"({"arrival_ns":1}{})"})
+    CHECK_FALSE(sample_of(wrong, json()));
 }
 
 TEST_CASE("a page is shown at most a frame each 50 ms, and slow cameras whole") {
