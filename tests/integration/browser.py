@@ -16,6 +16,7 @@ try:
     from selenium import webdriver
     from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
     from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
 except ImportError:
@@ -38,9 +39,9 @@ def until(condition, what: str, timeout_s: float = DEADLINE_S):
 class Web:
     """driftd-web on a port of the kernel's choice."""
 
-    def __init__(self, rig: Rig, *arguments: str):
+    def __init__(self, rig: Rig, *arguments: str, listen: str = "127.0.0.1:0"):
         self.process = rig.enter_context(Process(
-            "web", [BIN / "driftd-web", "--listen", "127.0.0.1:0", *arguments], rig.folder))
+            "web", [BIN / "driftd-web", "--listen", listen, *arguments], rig.folder))
         self.process.wait_for("serving http://")
         self.url = "http://" + self.process.text().split("serving http://")[1].split("/")[0] + "/"
 
@@ -102,6 +103,14 @@ class Browser:
         until(button.is_enabled, f"{name} may be pressed")
         self.run("arguments[0].scrollIntoView({block: 'center'})", button)
         button.click()
+
+    def click_at(self, name: str, x: float, y: float) -> None:
+        """At a place of an element, in its own pixels."""
+        element = self.element(name)
+        self.run("arguments[0].scrollIntoView({block: 'center'})", element)
+        size = element.size
+        ActionChains(self.driver).move_to_element_with_offset(element, round(x - size["width"] / 2), round(y - size["height"] / 2)) \
+            .click().perform()
 
     def answer(self, yes: bool, part: str = "") -> None:
         """The page's question, which says `part`."""

@@ -135,11 +135,29 @@ class Shown(Clean):  # tier: full
             finally:
                 rig.daemon.child.send_signal(signal.SIGCONT)
             browser.wait_text("state-word", "Locked")
-            # And driftd-web itself: gone, and there again at the same address.
+            # And driftd-web itself: gone, and there again at the same address. What was chosen by hand stays.
+            browser.set("white-field", 2222)
+            browser.run("driftdPage.plots.drift.range.fit(-2000, 2000)")
+            contrast, span = "return driftdPage.picture.contrast", "return driftdPage.plots.drift.range.span"
+            before = browser.run(contrast), browser.run(span)
             rig.web.process.kill()
             browser.wait_text("state-word", "No data")
             browser.wait_text("state-cure", "driftd-web does not answer")
+            Web(rig, "--config", f"lab={rig.folder}/driftd.yaml", "--operate", listen=rig.web.url.split("/")[2])
+            browser.wait_text("state-word", "Locked")
+            until(lambda: browser.run("return driftdPage.picture.image !== null"), "a picture")
+            self.assertEqual((browser.run(contrast), browser.run(span)), before)
             self.check(browser, rig.web.url, allowed="WebSocket connection to")
+
+    def test_pictures_that_stop_are_told(self):
+        with PageRig() as rig:
+            browser = rig.begin()
+            until(lambda: browser.run("return driftdPage.picture.image !== null"), "a picture")
+            browser.run("driftdPage.connection.want({images: false})")
+            browser.wait_text("picture-text", "No picture has come since")
+            browser.run("driftdPage.connection.want({images: true})")
+            browser.wait_text("picture-text", "no saturated pixel")
+            self.check(browser, rig.web.url)
 
     def test_no_frames_are_told(self):
         with PageRig() as rig:
@@ -258,6 +276,7 @@ class Shown(Clean):  # tier: full
             browser.wait_text("camera-rows", rig.address)
             until(lambda: browser.run("return driftdPage.picture.image !== null"), "the first one's picture")
             browser.set("instance", "second")
+            self.assertEqual(browser.run("return driftdPage.picture.image"), None)  # nothing of the first one is left
             browser.wait_text("camera-rows", other.address)
             self.assertTrue(browser.driver.current_url.endswith("?instance=second"))
             browser.click("do-lock")  # of the one that is shown
@@ -301,6 +320,22 @@ class Done(Clean):  # tier: full
             rig.wait_state("idle")
             browser.wait_text("reply", "Unlocked")
             self.check(browser, rig.web.url)
+
+    def test_unlock_need_not_wait_for_another_order(self):
+        with PageRig("--operate") as rig:
+            browser = rig.begin()
+            rig.lock()
+            until(lambda: browser.element("do-unlock").is_enabled(), "unlock")
+            # A first order whose answer never comes.
+            browser.run("driftdPage.actions.hooks_.order = () => new Promise(() => {});"
+                        "document.getElementById('do-right').click();"
+                        "driftdPage.actions.hooks_.order = (command) => import('/wire.js')"
+                        ".then((m) => m.order('lab', driftdPage.hello.csrf, command))")
+            browser.wait_text("reply", "waiting for the daemon")
+            self.assertFalse(browser.element("do-right").is_enabled())
+            browser.click("do-unlock")
+            browser.answer(True)
+            rig.wait_state("idle")
 
     def test_by_the_keyboard_alone(self):
         with PageRig("--operate") as rig:
@@ -375,10 +410,30 @@ class Done(Clean):  # tier: full
             browser = rig.begin(control={"range_limit_nm": 4000, "travel_limit_nm": 10000})
             rig.lock()
             browser.click("do-two-clicks")
-            browser.run("driftdPage.picture.hooks_.onPlace(100, 100, null)")
-            browser.run("driftdPage.picture.hooks_.onPlace(102, 99, null)")
-            browser.answer(True, "+200.0")
-            rig.wait_until(lambda s: s["move"]["goal_x_nm"] == 200 and s["move"]["goal_y_nm"] == -100, "two pixels of 100 nm")
+            scale = until(lambda: browser.run("return driftdPage.picture.image && driftdPage.picture.scale_()"), "a picture")
+            browser.click_at("picture", 100 * scale, 100 * scale)
+            browser.wait_text("reply", "Now click")
+            browser.click_at("picture", 120 * scale, 90 * scale)
+            browser.answer(True, "Move the sample by")
+            # 20 and -10 pixels of 100 nm, but for what a click is rounded to.
+            rig.wait_until(lambda s: abs((s["move"]["goal_x_nm"] or 0) - 2000) < 120 and
+                           abs((s["move"]["goal_y_nm"] or 0) + 1000) < 120, "20 pixels to the right, 10 up")
+            self.check(browser, rig.web.url)
+
+    def test_a_marker_is_chosen_by_a_click(self):
+        with PageRig() as rig:
+            browser = rig.begin()
+            until(lambda: browser.run("return driftdPage.picture.image !== null && driftdPage.focus.marker_ !== null"), "a marker")
+            chosen = browser.text("focus-id")
+            id_, x, y = browser.run(
+                "const p = driftdPage.picture, m = p.markers_.find((one) => one.id !== driftdPage.focus.id && one.x_px !== null),"
+                "s = p.toScreen_(p.centreOf_(m).x, p.centreOf_(m).y); return [m.id, s.x, s.y]")
+            browser.click_at("picture", x, y)
+            self.assertEqual(browser.wait_text("focus-id", str(id_)), f"Marker {id_}")
+            self.assertNotEqual(browser.text("focus-id"), chosen)
+            browser.run("document.querySelector('#markers-rows button').click()")
+            browser.wait_text("focus-id", f"Marker {browser.run('return driftdPage.picture.markers_[0].id')}")
+            self.check(browser, rig.web.url)
 
     def test_places(self):
         with PageRig("--operate") as rig:

@@ -4,6 +4,8 @@
 import { $, ask, setText, show } from "./dom.js";
 import { inWords, number, signed } from "./words.js";
 
+/** What ends something can be ordered while another order waits for its answer. */
+const kAlways = ["do-unlock", "do-reset", "do-stop", "do-calibrate-stop"];
 /** Moves by more than this are asked first. */
 const kFar_nm = 100;
 
@@ -13,7 +15,7 @@ export class Actions {
     this.hooks_ = hooks;
     this.status_ = null;
     this.may_ = false;
-    this.busy_ = false;
+    this.waiting_ = 0; // orders without an answer yet
     this.from_ = null;
     for (const [id, act] of Object.entries(this.acts_())) {
       $(id).addEventListener("click", () => { void act(); });
@@ -46,7 +48,7 @@ export class Actions {
     this.enable_();
   }
 
-  clear() {
+  forget() {
     this.status_ = null;
     this.from_ = null;
     setText($("reply"), "");
@@ -114,22 +116,21 @@ export class Actions {
       "place-save": resting || state === "locked",
     };
     for (const id of ["do-home", "do-left", "do-right", "do-up", "do-down", "do-two-clicks", "do-move"]) may[id] = state === "locked";
-    for (const [id, possible] of Object.entries(may)) $(id).disabled = !(possible && this.may_) || this.busy_;
+    for (const [id, possible] of Object.entries(may)) $(id).disabled = !(possible && this.may_) || (this.waiting_ > 0 && !kAlways.includes(id));
     setText($("do-record"), this.status_?.record?.recording ? "Stop recording" : "Record");
     show($("do-resume"), found && this.may_);
     show($("do-reset"), this.may_ && (state === "lost" || state === "fault"));
-    for (const button of $("places-rows").querySelectorAll("button[data-act='lock']")) button.disabled = !resting || this.busy_;
+    for (const button of $("places-rows").querySelectorAll("button[data-act='lock']")) button.disabled = !resting || this.waiting_ > 0;
     if (state !== "locked") this.endTwoClicks_();
   }
 
   async order_(command, done = null) {
-    if (this.busy_) return null;
-    this.busy_ = true;
+    ++this.waiting_;
     this.enable_();
     $("reply").dataset.ok = "yes";
     setText($("reply"), `${inWords(command.command)}: waiting for the daemon \u2026`);
     const reply = await this.hooks_.order(command);
-    this.busy_ = false;
+    --this.waiting_;
     this.enable_();
     $("reply").dataset.ok = reply.ok === true ? "yes" : "no";
     if (reply.ok !== true) setText($("reply"), `Not done: ${reply.error ?? "the reply was not understood"}`);

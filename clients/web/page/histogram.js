@@ -5,12 +5,12 @@ import { colour, Surface } from "./canvas.js";
 export class Histogram {
   constructor(canvas) {
     this.surface_ = new Surface(canvas, (context, width, height) => this.draw_(context, width, height));
-    this.clear();
+    this.contrast_ = null;
+    this.forget();
   }
 
-  clear() {
+  forget() {
     this.image_ = null;
-    this.contrast_ = null;
     this.surface_.redraw();
   }
 

@@ -8,10 +8,10 @@ const kSigns = { info: "\u00b7", warning: "\u25b2 warning", error: "\u2715 error
 export class Log {
   constructor(list) {
     this.list_ = list;
-    this.clear();
+    this.forget();
   }
 
-  clear() {
+  forget() {
     this.list_.replaceChildren();
     this.now_ = null;
   }

@@ -14,9 +14,10 @@ import { Tables } from "./tables.js";
 import { Target } from "./target.js";
 import { tiffOf } from "./tiff.js";
 import { Connection, order, pixelsOf } from "./wire.js";
-import { number } from "./words.js";
+import { clock, number } from "./words.js";
 
 const kClock_ms = 250;
+const kClockWentBack_s = 10;
 /** Series of the rings. */
 const kSeries = { drift: 0, correction: 2, residual: 4, in_lock: 6 };
 const kSeriesCount = 7;
@@ -27,6 +28,7 @@ class Page {
     this.instance = new URLSearchParams(location.search).get("instance");
     this.hello = null;
     this.newest_s = null;
+    this.region = null; // of the picture, null: the whole
     this.rings = new Rings(kSeriesCount);
     this.plots = {
       drift: new Plot($("plot-drift"), this.rings, kPair(kSeries.drift), { low: -5, high: 5 }),
@@ -37,7 +39,10 @@ class Page {
     this.histogram = new Histogram($("histogram"));
     this.picture = new Picture($("picture"), {
       onContrast: (contrast) => this.showContrast_(contrast),
-      onRegion: (region) => this.connection.want({ region }),
+      onRegion: (region) => {
+        this.region = region;
+        this.connection.want({ region });
+      },
       onPlace: (x, y, marker) => {
         if (!this.actions.click(x, y) && marker !== null) this.focus.choose(marker.id);
       },
@@ -54,7 +59,16 @@ class Page {
     this.target = new Target($("target"), (x_nm, y_nm) => this.actions.aim(x_nm, y_nm));
     this.listen_();
     this.connect_();
-    setInterval(() => this.state.update(), kClock_ms);
+    setInterval(() => this.tick_(), kClock_ms);
+  }
+
+  /** What is told when nothing comes. */
+  tick_() {
+    this.state.update();
+    const late_ms = Date.now() - this.imageAt_ms - 2 * this.state.patience_ms();
+    const isOld = this.picture.image !== null && !document.hidden && late_ms > 0;
+    $("look").classList.toggle("old", isOld);
+    if (isOld) setText($("picture-text"), `No picture has come since ${clock(this.imageAt_ms)}: this one is of before.`);
   }
 
   connect_() {
@@ -62,13 +76,19 @@ class Page {
                                      () => this.state.setGone("driftd-web does not answer. Is it running, and this computer on its network? The page tries again by itself."));
   }
 
-  /** Nothing of another instance, or of before a gap, stays on the page. */
-  clear_() {
+  /** Nothing of before a gap stays on the page, but what was chosen by hand. */
+  forget_() {
     this.newest_s = null;
     this.rings.clear();
-    for (const plot of Object.values(this.plots)) plot.clear();
-    for (const view of [this.state, this.picture, this.histogram, this.focus, this.tables, this.target, this.log, this.spectrum, this.actions]) view.clear();
+    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.actions]) view.forget();
     setList($("advice"), []);
+  }
+
+  /** Nothing of another instance stays. */
+  clear_() {
+    this.forget_();
+    this.region = null;
+    for (const view of [...Object.values(this.plots), this.picture, this.focus, this.target]) view.clear();
   }
 
   take_(header, payload) {
@@ -90,7 +110,7 @@ class Page {
     const isFirst = this.greeted_ !== this.connection.socketNumber;
     this.greeted_ = this.connection.socketNumber;
     this.hello = hello;
-    if (isFirst) this.clear_();
+    if (isFirst) this.forget_();
     this.showInstances_();
     setText($("version"), `driftd ${hello.version}`);
     this.actions.setRole(hello.role, hello.why_observe);
@@ -98,7 +118,7 @@ class Page {
   }
 
   tellWants_() {
-    this.connection.want({ images: !document.hidden, spectrum: !document.hidden && $("spectrum").open });
+    this.connection.want({ images: !document.hidden, region: this.region, spectrum: !document.hidden && $("spectrum").open });
   }
 
   takeStatus_(status) {
@@ -115,6 +135,7 @@ class Page {
   takeSamples_(samples) {
     const { t_s } = samples;
     if (t_s.length === 0) return;
+    if (t_s.at(-1) < this.newest_s - kClockWentBack_s) this.rings.clear(); // the daemon's computer was started anew
     const pairs = [[samples.drift_nm, kSeries.drift], [samples.correction_nm, kSeries.correction], [samples.residual_nm, kSeries.residual]];
     t_s.forEach((t, i) => {
       this.rings.advance(t);
@@ -154,6 +175,7 @@ class Page {
 
   takeImage_(image, pixels) {
     if (pixels === null) return;
+    this.imageAt_ms = Date.now();
     this.picture.show(image, pixels);
     this.histogram.show(image);
     this.focus.update();

@@ -63,22 +63,30 @@ export class Picture {
     this.listen_();
   }
 
-  clear() {
+  /** The view and the contrast stay. */
+  forget() {
     this.image = null;
     this.pixels = null;
     this.markers_ = [];
-    this.contrast = null;
-    this.zoom_ = 1; // of what fits
-    this.middle_ = null;
     this.points = [];
     this.surface_.redraw();
   }
 
+  clear() {
+    this.forget();
+    this.contrast = null;
+    this.zoom_ = 1; // of what fits
+    this.middle_ = null;
+    this.frame_ = "";
+  }
+
   show(image, pixels) {
-    const other = this.image === null || this.image.full_width !== image.full_width ||
-      this.image.full_height !== image.full_height || this.image.saturated_at !== image.saturated_at;
+    const frame = [image.full_width, image.full_height, image.max_value, image.saturated_at].join();
+    const other = frame !== this.frame_; // of another camera, or its image was set otherwise
+    this.frame_ = frame;
     this.image = image;
     this.pixels = pixels;
+    if (other) this.zoom_ = 1;
     if (this.middle_ === null || other) this.middle_ = { x: image.full_width / 2, y: image.full_height / 2 };
     if (this.contrast === null) this.setContrastOnce();
     else if (other) this.setContrast(this.contrast.black, this.contrast.white);

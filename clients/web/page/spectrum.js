@@ -12,10 +12,10 @@ export class SpectrumView {
   constructor(canvas, text) {
     this.text_ = text;
     this.surface_ = new Surface(canvas, (context, width, height) => this.draw_(context, width, height));
-    this.clear();
+    this.forget();
   }
 
-  clear() {
+  forget() {
     this.spectrum_ = null;
     this.top_ = null; // decades: they change in whole ones, when something lies beyond
     setText(this.text_, "The first spectrum comes when 16 s of positions are there.");

@@ -8,17 +8,19 @@ const kSilent_ms = 1500;
 /** Positions come 20 times a second, or with each frame of a slow camera. */
 const kNoFrames_ms = 1000;
 const kFramesMissed = 3;
+/** It closes at once, and opens when it has been open for so long: at the edge of the tolerance it would blink. */
+const kSteady_ms = 500;
 
 export class StateView {
-  constructor() { this.clear(); }
+  constructor() { this.forget(); }
 
-  clear() {
+  forget() {
     this.status = null;
     this.statusAt_ms = null;
     this.samplesAt_ms = null;
     this.closedAt_ms = null;
     this.gone = "";
-    this.inLock_ = false;
+    this.inLockAt_ms = null; // since when it has been without a break
     this.drift_ = null;
     this.begun_ms = Date.now();
     this.update();
@@ -36,7 +38,7 @@ export class StateView {
   /** The newest of the samples that came just now. */
   setSample({ in_lock, x_nm, y_nm }) {
     this.samplesAt_ms = Date.now();
-    this.inLock_ = in_lock === true;
+    this.inLockAt_ms = in_lock === true ? this.inLockAt_ms ?? Date.now() : null;
     this.drift_ = { x_nm, y_nm };
     this.update();
   }
@@ -61,10 +63,14 @@ export class StateView {
 
   /** Null, or since when no frame has been measured. */
   noFramesSince() {
-    if (this.samplesAt_ms === null) return this.status === null ? null : this.begun_ms;
+    const since_ms = this.samplesAt_ms ?? this.begun_ms;
+    return Date.now() - since_ms > this.patience_ms() ? since_ms : null;
+  }
+
+  /** So long after a frame the next one may come. */
+  patience_ms() {
     const rate_hz = this.status?.camera?.rate_hz;
-    const patience_ms = Math.max(kNoFrames_ms, rate_hz > 0 ? (kFramesMissed * 1000) / rate_hz : 0);
-    return Date.now() - this.samplesAt_ms > patience_ms ? this.samplesAt_ms : null;
+    return Math.max(kNoFrames_ms, rate_hz > 0 ? (kFramesMissed * 1000) / rate_hz : 0);
   }
 
   /** Also called by a clock: silence sends no message. */
@@ -75,9 +81,21 @@ export class StateView {
     document.body.classList.toggle("no-frames", frames_ms !== null);
     if (silent_ms !== null) this.showSilence_(silent_ms);
     else if (this.status !== null) this.showState_(frames_ms);
+    else this.showWaiting_();
     const ago = (ms) => `since ${clock(ms)}, for ${duration((Date.now() - ms) / 1000)}`;
     show($("no-frames"), frames_ms !== null && silent_ms === null);
     if (frames_ms !== null) setText($("no-frames"), `No frame has been measured ${ago(frames_ms)}: picture and plots below are of before.`);
+  }
+
+  showWaiting_() {
+    setText($("state-sign"), "?");
+    setText($("state-word"), "\u2026");
+    setText($("in-lock"), "Waiting for the first message.");
+    for (const id of ["state-text", "state-cure", "offer"]) setText($(id), "");
+    $("state").dataset.state = "unknown";
+    $("in-lock").dataset.open = "no";
+    this.showNumbers_(null);
+    document.title = "? driftd";
   }
 
   showSilence_(since_ms) {
@@ -104,7 +122,7 @@ export class StateView {
     const since = status.state_since_ns > 0 ? ` For ${duration(for_s)}.` : "";
     setText($("state-text"), `${reason === "" ? "" : `${reason[0].toUpperCase()}${reason.slice(1)}. `}${text}${since}`);
     setText($("state-cure"), status.cure || status.camera?.problem || "");
-    const open = this.inLock_ && status.gate?.in_lock !== false && frames_ms === null;
+    const open = this.inLockAt_ms !== null && Date.now() - this.inLockAt_ms >= kSteady_ms && status.gate?.in_lock !== false && frames_ms === null;
     const why = whyNotInLock(status.gate ?? {});
     setText($("in-lock"), open ? "In lock: images may be taken" : `Not in lock${why === "" ? "" : `: ${why}`}`);
     setText($("offer"), [status.acquaintance?.text, status.interrupted?.text].filter(Boolean).join(" "));

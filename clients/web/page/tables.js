@@ -16,7 +16,7 @@ export class Tables {
     });
   }
 
-  clear() {
+  forget() {
     for (const table of [this.markers_, this.stage_, this.camera_, this.latency_, this.law_]) table.update([]);
     setList($("ranges"), []);
     setText($("record-state"), "");

@@ -53,10 +53,14 @@ export class Target {
     this.update();
   }
 
-  clear() {
+  forget() {
     this.trail_.clear();
-    this.range.reset();
     this.aim(null, null);
+  }
+
+  clear() {
+    this.range.reset();
+    this.update();
   }
 
   reach_(nm) {
