@@ -21,9 +21,11 @@ inline constexpr Pair kUnknown = {std::numeric_limits<double>::quiet_NaN(),
 
 /// Of one frame.
 struct Sample {
+  std::uint64_t frame_id = 0;
   double t_s = 0;
   bool in_lock = false;
   std::string state;
+  Pair frame_nm = kUnknown;  ///< the drift of this frame alone
   Pair drift_nm = kUnknown, residual_nm = kUnknown, correction_nm = kUnknown, witness_nm = kUnknown,
        set_nm = kUnknown;
 };

@@ -8,6 +8,7 @@
 
 #include "base/monotonic.hpp"
 #include "clients/common/find_daemon.hpp"
+#include "clients/common/measure/advice.hpp"
 #include "clients/web/request_rules.hpp"
 #include "config/endpoint.hpp"
 #include "config/local_sockets.hpp"
@@ -24,6 +25,7 @@ constexpr std::int64_t kSilentNs = 3 * kNanosecondsPerSecond;
 constexpr std::int64_t kSnapshotNs = 95 * kMs;  // at most ten a second, by turns of 10 ms
 constexpr std::int64_t kSnapshotWaitNs = 5 * kNanosecondsPerSecond;
 constexpr std::int64_t kMarkersNs = 200 * kMs;
+constexpr std::int64_t kSpectrumNs = 2 * kNanosecondsPerSecond;
 constexpr std::int64_t kAccessNs = 10 * kNanosecondsPerSecond;
 constexpr std::int64_t kConnectNs = 500 * kMs;
 constexpr std::int64_t kCommandNs = 10 * kNanosecondsPerSecond;
@@ -119,6 +121,7 @@ void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
   if (status_due_ || now_ns - status_ns_ >= kStatusNs) ask_status(now_ns);
   ask_snapshot(wanted, now_ns);
   if (now_ns - flushed_ns_ >= kFlushNs) flush(now_ns);
+  tell_spectrum(wanted.spectrum, now_ns);
   if (now_ns - std::max(status_ns_, connected_ns_) >= kSilentNs) {
     say_gone("driftd at " + at_.commands + " has not answered for 3 s");
     disconnect();  // it may be in another folder by now
@@ -138,6 +141,7 @@ void Instance::take_position(std::string_view position) {
   const auto sample = sample_of(position, correction_);
   if (!sample) return;
   history_.add(*sample);
+  recent_.add(sample->frame_id, sample->t_s, sample->frame_nm);
   if (sieve_.passes(sample->t_s)) fresh_.push_back(*sample);
 }
 
@@ -148,6 +152,16 @@ void Instance::take_status(const json& status, std::int64_t now_ns) {
   status_due_ = false;
   status_ = status;
   tell({{"kind", "status"}, {"status", status_}}, "status");
+  tell_advice();
+}
+
+void Instance::tell_advice() {
+  try {
+    json advice = {{"kind", "advice"}, {"advice", clients::to_json(clients::advice_of(status_))}};
+    if (std::exchange(advice_, advice) != advice) tell(advice, "advice");
+  } catch (const json::exception&) {
+    advice_ = nullptr;  // a status of another version
+  }
 }
 
 void Instance::take_event(const json& event) {
@@ -215,6 +229,12 @@ void Instance::flush(std::int64_t now_ns) {
   }
 }
 
+void Instance::tell_spectrum(bool wanted, std::int64_t now_ns) {
+  if (!wanted || now_ns - spectrum_ns_ < kSpectrumNs) return;
+  spectrum_ns_ = now_ns;
+  if (const auto spectrum = recent_.spectrum()) tell(*spectrum, "spectrum");
+}
+
 void Instance::say_gone(const std::string& reason) {
   if (reason == gone_) return;
   spdlog::warn("{}: {}", options_.name, reason);
@@ -231,6 +251,7 @@ std::vector<std::string> Instance::past() const {
   if (!gone_.empty()) messages.push_back(packed({{"kind", "gone"}, {"reason", gone_}}));
   if (gone_.empty() && status_.is_object())
     messages.push_back(packed({{"kind", "status"}, {"status", status_}}));
+  if (gone_.empty() && advice_.is_object()) messages.push_back(packed(advice_));
   messages.push_back(packed(samples_message({minute_.begin(), minute_.end()}, true)));
   messages.push_back(packed(history_.whole()));
   if (markers_.is_object()) messages.push_back(packed(markers_));

@@ -18,6 +18,7 @@
 #include "clients/web/history.hpp"
 #include "clients/web/inbox.hpp"
 #include "clients/web/messages.hpp"
+#include "clients/web/recent_places.hpp"
 #include "clients/web/requests.hpp"
 #include "config/config.hpp"
 
@@ -76,12 +77,14 @@ class Instance {
   void disconnect();
   void take(const clients::Message& message, std::int64_t now_ns);
   void take_status(const nlohmann::json& status, std::int64_t now_ns);
+  void tell_advice();
   void take_event(const nlohmann::json& event);
   void take_position(std::string_view position);
   void ask_status(std::int64_t now_ns);
   void ask_access(std::int64_t now_ns);
   void ask_snapshot(const Wanted& wanted, std::int64_t now_ns);
   void flush(std::int64_t now_ns);
+  void tell_spectrum(bool wanted, std::int64_t now_ns);
   void say_gone(const std::string& reason);
   void tell(const nlohmann::json& header, std::string_view slot);
 
@@ -98,16 +101,17 @@ class Instance {
   std::uint64_t role_changes_ = 0;
 
   std::string gone_ = "the daemon has not been heard yet";  ///< "": it is there
-  nlohmann::json status_, markers_, correction_;
+  nlohmann::json status_, markers_, correction_, advice_;
   std::deque<nlohmann::json> events_;
   History history_;
+  RecentPlaces recent_;
   SampleSieve sieve_;
   std::vector<Sample> fresh_;
   std::deque<Sample> minute_;
   std::vector<std::optional<Region>> regions_;
 
   std::int64_t connected_ns_ = 0, status_ns_ = 0, flushed_ns_ = 0, access_ns_ = 0, snapshot_ns_ = 0,
-               markers_told_ns_ = 0, connect_again_ns_ = 0;
+               spectrum_ns_ = 0, markers_told_ns_ = 0, connect_again_ns_ = 0;
   bool status_due_ = false, status_asked_ = false, snapshot_asked_ = false, markers_due_ = false;
 };
 

@@ -71,9 +71,9 @@ class PositionReader : public nlohmann::json_sax<json> {
   }
 
  private:
-  static constexpr std::array<std::string_view, 11> kKeys = {
-      "arrival_ns", "in_lock",  "valid",    "x_nm",         "y_nm",        "frame_x_nm",
-      "frame_y_nm", "set_x_nm", "set_y_nm", "witness_x_nm", "witness_y_nm"};
+  static constexpr std::array<std::string_view, 12> kKeys = {
+      "arrival_ns", "frame_id",   "in_lock",  "valid",    "x_nm",         "y_nm",
+      "frame_x_nm", "frame_y_nm", "set_x_nm", "set_y_nm", "witness_x_nm", "witness_y_nm"};
 
   static std::array<double, kKeys.size()> unknown() {
     std::array<double, kKeys.size()> all{};
@@ -162,14 +162,17 @@ std::optional<Sample> sample_of(std::string_view position, const json& correctio
   Sample sample;
   sample.t_s = read.number("arrival_ns") * kNs;
   if (!std::isfinite(sample.t_s)) return std::nullopt;
+  if (const double id = read.number("frame_id"); id >= 0 && id < 1e15)
+    sample.frame_id = static_cast<std::uint64_t>(id);
   sample.in_lock = read.flag("in_lock");
   sample.state = clients::plain(read.state());
   sample.set_nm = {read.number("set_x_nm"), read.number("set_y_nm")};
   sample.witness_nm = {read.number("witness_x_nm"), read.number("witness_y_nm")};
   if (read.flag("valid")) {
     sample.drift_nm = {read.number("x_nm"), read.number("y_nm")};
-    sample.residual_nm = {read.number("frame_x_nm") - sample.set_nm[0],
-                          read.number("frame_y_nm") - sample.set_nm[1]};
+    sample.frame_nm = {read.number("frame_x_nm"), read.number("frame_y_nm")};
+    for (std::size_t axis = 0; axis < 2; ++axis)
+      sample.residual_nm[axis] = sample.frame_nm[axis] - sample.set_nm[axis];
   }
   if (correction.is_object())
     sample.correction_nm = pair_of(correction, "total_x_nm", "total_y_nm");

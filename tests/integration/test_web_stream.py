@@ -54,8 +54,13 @@ class Stream(unittest.TestCase):
         history = tab.wait(lambda h: h["kind"] == "history" and h.get("append"), "ten seconds", self.pass_time)[0]
         self.assertLessEqual(history["min"]["drift_nm"][0][-1], history["max"]["drift_nm"][0][-1])
         self.assertIsNotNone(history["min"]["correction_nm"][1][-1])
+        tab.want(spectrum=True)
+        spectrum = tab.wait_kind("spectrum", self.pass_time)[0]
+        self.assertAlmostEqual(spectrum["rate_hz"], 500, delta=5)
+        self.assertEqual(len(spectrum["density_nm2_per_hz"][0]), len(spectrum["density_nm2_per_hz"][1]))
         # One who comes later finds it all.
         late = self.tab(web)
+        self.assertTrue(late.wait_kind("advice")[0]["advice"][0]["text"])
         whole = late.wait_kind("history")[0]
         self.assertNotIn("append", whole)
         self.assertEqual(whole["max"]["drift_nm"][0][-1], history["max"]["drift_nm"][0][-1])

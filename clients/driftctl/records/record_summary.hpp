@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "clients/driftctl/measure/measurement.hpp"
-#include "clients/driftctl/measure/spectrum.hpp"
+#include "clients/common/measure/measurement.hpp"
+#include "clients/common/measure/spectrum.hpp"
 #include "clients/driftctl/records/record_files.hpp"
 
 namespace driftd::clients {

@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include "base/yaml/scalar.hpp"
-#include "clients/driftctl/measure/spectrum.hpp"
+#include "clients/common/measure/spectrum.hpp"
 #include "clients/driftctl/stage/stage_calibration.hpp"
 
 namespace driftd::clients {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "clients/driftctl/measure/advice.hpp"
+#include "clients/common/measure/advice.hpp"
 #include "support/catch.hpp"
 #include "support/protocol_examples.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "clients/driftctl/measure/measurement.hpp"
+#include "clients/common/measure/measurement.hpp"
 #include "support/catch.hpp"
 
 namespace driftd::clients {

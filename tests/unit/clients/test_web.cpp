@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 // What the page is told: the last day in bounded memory, pictures, samples, wishes.
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <numbers>
 #include <string>
 #include <vector>
 
 #include "clients/web/history.hpp"
 #include "clients/web/messages.hpp"
+#include "clients/web/recent_places.hpp"
 #include "clients/web/request_rules.hpp"
 #include "support/catch.hpp"
 
@@ -287,6 +290,37 @@ TEST_CASE("what is not known to observe acts") {
         R"({"command":"place","show":"a","save":"b"})", R"({"command":"tomorrow"})",
         R"({"command":7})", R"({})"})
     CHECK_FALSE(only_observes(json::parse(acts)));
+}
+
+TEST_CASE("a vibration is in the spectrum, over frames that are missing") {
+  constexpr double kRateHz = 200, kLineHz = 23, kAmplitudeNm = 3;
+  RecentPlaces recent;
+  CHECK_FALSE(recent.spectrum());
+  for (std::uint64_t frame = 0; frame < 8000; ++frame) {
+    const double t_s = 50 + static_cast<double>(frame) / kRateHz;
+    const double noise_nm = 0.1 * std::sin(static_cast<double>(frame * frame % 1009));
+    const double nm = kAmplitudeNm * std::sin(2 * std::numbers::pi * kLineHz * t_s);
+    if (frame % 97 < 2) continue;
+    recent.add(1000 + frame, t_s, {nm + noise_nm, noise_nm});
+  }
+  const auto told = recent.spectrum();
+  REQUIRE(told);
+  CHECK(std::abs((*told)["rate_hz"].get<double>() - kRateHz) < 0.01);
+  CHECK((*told)["seconds"].get<double>() <= RecentPlaces::kSeconds);
+  REQUIRE_FALSE((*told)["lines"][0].empty());
+  const json& line = (*told)["lines"][0][0];
+  CHECK(std::abs(line["frequency_hz"].get<double>() - kLineHz) < 0.1);
+  CHECK(std::abs(line["amplitude_nm"].get<double>() - kAmplitudeNm) < 0.2);
+  const json& x = (*told)["density_nm2_per_hz"][0];
+  CHECK(x.size() == (*told)["density_nm2_per_hz"][1].size());
+  double mean_square = 0;
+  for (const json& value : x)
+    mean_square += value.get<double>() * (*told)["spacing_hz"].get<double>();
+  CHECK(std::abs(mean_square - kAmplitudeNm * kAmplitudeNm / 2) < 0.2);
+  CHECK((*told)["allan"][0].size() > 3);
+  // A stream that begins anew is another one; so is one after a long gap.
+  recent.add(5, 100, {0, 0});
+  CHECK_FALSE(recent.spectrum());
 }
 
 TEST_CASE("the name in a Host header") {

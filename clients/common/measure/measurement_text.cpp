@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "base/counted.hpp"
-#include "clients/driftctl/measure/measurement.hpp"
+#include "clients/common/measure/measurement.hpp"
 
 namespace driftd::clients {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "clients/driftctl/measure/spectrum.hpp"
+#include "clients/common/measure/spectrum.hpp"
 
 namespace driftd::clients {
 
@@ -27,6 +27,7 @@ struct AxisReport {
   double promised_noise_nm = 0;    ///< median of the frames' own standard deviations
   std::vector<AllanPoint> allan;
   std::vector<VibrationLine> lines;  ///< the strongest first
+  Spectrum spectrum;                 ///< of what the line leaves
 };
 
 struct MarkerReport {

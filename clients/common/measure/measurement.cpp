@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/driftctl/measure/measurement.hpp"
+#include "clients/common/measure/measurement.hpp"
 #include "base/counted.hpp"
 #include "base/median.hpp"
 
@@ -139,9 +139,9 @@ AxisReport analyse_axis(const std::vector<double>& places_nm, double rate_hz) {
   const std::vector<double> left = without_line(places_nm, line);
   report.about_line_nm = rms(left);
   report.allan = allan_deviation(places_nm, rate_hz);
-  const Spectrum spectrum = power_spectrum(left, rate_hz);
-  report.frame_noise_nm = white_noise(spectrum);
-  report.lines = vibration_lines(spectrum, kLinesTold);
+  report.spectrum = power_spectrum(left, rate_hz);
+  report.frame_noise_nm = white_noise(report.spectrum);
+  report.lines = vibration_lines(report.spectrum, kLinesTold);
   return report;
 }
 

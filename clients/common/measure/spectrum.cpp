@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/driftctl/measure/spectrum.hpp"
+#include "clients/common/measure/spectrum.hpp"
 
 #include <algorithm>
 #include <cmath>

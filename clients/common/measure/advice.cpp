@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/driftctl/measure/advice.hpp"
+#include "clients/common/measure/advice.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
