@@ -13,7 +13,7 @@ import time
 import unittest
 
 from browser import Browser, Keys, Web, until
-from harness import CalmRig, Rig
+from harness import BIN, CalmRig, Rig
 
 
 class PageRig(CalmRig):
@@ -211,9 +211,24 @@ class Shown(Clean):  # tier: full
             self.assertAlmostEqual(float(sigma.split()[0]), markers[0]["sigma_px"], delta=0.3)
             self.check(browser, rig.web.url)
 
+    def test_what_is_advised_is_what_driftctl_says(self):
+        with PageRig() as rig:
+            browser = rig.begin()
+            browser.wait_text("advice", "nothing to say while the state is idle")
+            rig.lock()
+            browser.wait_text("advice", "the observer has not learnt yet")
+            said = rig.run_program([BIN / "driftctl", "--config", rig.folder / "driftd.yaml", "advise"])
+            self.assertIn("the observer has not learnt yet", said.stdout)
+            self.check(browser, rig.web.url)
+
     def test_a_spectrum(self):
         with PageRig() as rig:
             browser = rig.begin()
+            browser.run("const s = document.getElementById('spectrum'); s.open = true; s.scrollIntoView()")
+            browser.wait_text("spectrum-text", "frames/s")  # the daemon's
+            browser.run("document.getElementById('spectrum').open = false")
+            t_s = browser.run("return driftdPage.newest_s")
+            until(lambda: browser.run("return driftdPage.newest_s") > t_s + 5, "no more of them")
             browser.run("const s = document.getElementById('spectrum'); s.open = true; s.scrollIntoView();"
                         "const density = Array.from({length: 800}, (_, i) => (i === 200 ? 5 : 1e-4));"
                         "driftdPage.take_({kind: 'spectrum', rate_hz: 100, seconds: 16, spacing_hz: 0.0625, noise_nm: [0.3, 0.4],"

@@ -100,6 +100,7 @@ class Page {
       markers: () => this.takeMarkers_(header.markers),
       image: () => this.takeImage_(header, pixelsOf(header, payload)),
       event: () => this.log.add(header.events),
+      advice: () => this.takeAdvice_(header.advice),
       spectrum: () => this.spectrum.show(header),
       gone: () => this.state.setGone(header.reason),
     };
@@ -129,7 +130,10 @@ class Page {
     const { move, gate } = status;
     const known = typeof move?.x_nm === "number" && typeof move?.y_nm === "number";
     this.target.aim(known ? { x_nm: move.x_nm, y_nm: move.y_nm } : null, gate?.tolerance_nm ?? null);
-    if (Array.isArray(status.advice)) setList($("advice"), status.advice.map(({ axis, text }) => (axis ? `${axis}: ${text}` : text)));
+  }
+
+  takeAdvice_(advice) {
+    setList($("advice"), advice.map(({ axis, text }) => (axis ? `${axis}: ${text}` : text)));
   }
 
   takeSamples_(samples) {

@@ -24,11 +24,13 @@ export class SpectrumView {
 
   show(spectrum) {
     this.spectrum_ = spectrum;
-    const most = Math.max(...spectrum.density_nm2_per_hz.map((axis) => Math.max(...axis.slice(1).map((v) => v ?? 0))));
+    const most = spectrum.density_nm2_per_hz.reduce((all, axis) => axis.reduce((a, b, i) => (i > 0 && b > a ? b : a), all), 0);
     if (most > 0) this.top_ = Math.max(this.top_ ?? -Infinity, Math.ceil(Math.log10(most)));
     const list = ["x", "y"].map((name, i) => {
       const lines = (spectrum.lines?.[i] ?? []).map((line) => `${number(line.frequency_hz, 2)} Hz ${number(line.amplitude_nm, 2)} nm`);
-      return `${name}: noise ${number(spectrum.noise_nm?.[i], 2)} nm; ${lines.length === 0 ? "no line stands out" : `lines ${lines.join(", ")}`}.`;
+      const allan = (spectrum.allan?.[i] ?? []).map((one) => `${number(one.averaged_s, 2)} s ${number(one.deviation_nm, 3)}`);
+      return `${name}: noise ${number(spectrum.noise_nm?.[i], 2)} nm; ${lines.length === 0 ? "no line stands out" : `lines ${lines.join(", ")}`}` +
+        `${allan.length === 0 ? "" : `; Allan deviation in nm, of means over ${allan.join(", ")}`}.`;
     });
     setText(this.text_, `${number(spectrum.seconds, 1)} s at ${number(spectrum.rate_hz, 1)} frames/s. ${list.join(" ")}`);
     this.surface_.redraw();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What stands in tables: markers, range left of the stage, its driver, camera, latency, the observer's lines.
-import { $, setList, setText, show, Table } from "./dom.js";
+// What stands in tables: markers, range left of the stage, its driver, camera, latency, the law.
+import { $, setList, setText, Table } from "./dom.js";
 import { duration, inWords, kNone, number, signed } from "./words.js";
 
 export class Tables {
@@ -86,22 +86,12 @@ export class Tables {
       rows.push(["Law", `${control.law}${why}`],
                 ["Leaves, noise included", `${number(control.left_nm, 2)} nm; PI would ${number(control.pi_left_nm, 2)}`]);
     }
-    for (const axis of control?.axes ?? []) {
-      const { forecast } = axis;
-      rows.push([`${axis.axis}: foretold`, forecast?.total_nm == null
-        ? (axis.frames_to_learn > 0 ? `learns: ${axis.frames_to_learn} frames more` : "learns")
-        : `${number(forecast.total_nm, 2)} nm: motion ${number(forecast.motion_nm, 2)}, markers ${number(forecast.markers_nm, 2)}, ` +
-          `stage ${number(forecast.stage_nm, 2)}, lag ${number(forecast.lag_nm, 2)}`]);
-      if (axis.lines?.length > 0)
-        rows.push([`${axis.axis}: vibrations`, axis.lines.map((line) => `${number(line.frequency_hz, 1)} Hz ${number(line.amplitude_nm, 2)} nm`).join(", ")]);
-    }
     const loop = residual?.in_loop;
     for (const tau_s of [0.1, 1, 16]) {
       const near = (loop?.allan ?? []).find((one) => Math.abs(Math.log2(one.tau_s / tau_s)) <= 0.5);
       if (near) rows.push([`Allan deviation, ${number(near.tau_s, near.tau_s < 1 ? 2 : 0)} s`, `${number(near.x_nm, 3)} / ${number(near.y_nm, 3)} nm`]);
     }
     this.law_.update(rows);
-    show($("law"), rows.length > 0);
   }
 }
 
