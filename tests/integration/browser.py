@@ -150,6 +150,7 @@ class Browser:
 
     def fingerprint(self, name: str) -> int:
         """Of a canvas: another one where it shows something else."""
+        self.run("document.getElementById(arguments[0]).scrollIntoView({block: 'center'})", name)  # it is drawn where it is seen
         return self.run("const c = document.getElementById(arguments[0]); let h = 0;"
                         "for (const b of c.getContext('2d').getImageData(0, 0, c.width, c.height).data) h = (31 * h + b) | 0;"
                         "return h", name)

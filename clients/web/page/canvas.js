@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A canvas as large as its place on the page, drawn at most once a frame of the screen, in the page's own colours.
+// A canvas as large as its place on the page, drawn at most once a frame of the screen and only where it is seen, in the page's own colours.
 
 let colours = null;
 
@@ -25,11 +25,16 @@ export class Surface {
     this.width = 0;
     this.height = 0;
     surfaces.add(this);
+    this.seen_ = true;
     new ResizeObserver(() => this.fit_()).observe(canvas);
+    new IntersectionObserver(([entry]) => {
+      this.seen_ = entry.isIntersecting;
+      this.redraw();
+    }).observe(canvas);
   }
 
   redraw() {
-    if (this.waits_) return;
+    if (this.waits_ || !this.seen_) return;
     this.waits_ = true;
     requestAnimationFrame(() => {
       this.waits_ = false;

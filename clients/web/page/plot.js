@@ -28,18 +28,23 @@ export class Plot {
     this.unit_ = unit;
     this.range = new Range(low, high);
     this.span_s = 60;
+    this.drawn_ = null; // newest column on the canvas
     this.surface_ = new Surface(canvas, (context, width, height) => this.draw_(context, width, height));
   }
 
   show(span_s) {
     this.span_s = span_s;
+    this.drawn_ = null;
     this.update();
   }
 
   /** New values came: the range takes them in. */
   update() {
     const extent = this.extent_();
-    if (extent !== null) this.range.grow(extent.low, extent.high);
+    const grew = extent !== null && this.range.grow(extent.low, extent.high);
+    const { newest } = this.rings.of(this.span_s);
+    if (!grew && newest === this.drawn_) return;
+    this.drawn_ = newest;
     this.surface_.redraw();
   }
 
