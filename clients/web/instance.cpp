@@ -19,10 +19,10 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t kMs = 1'000'000;
-constexpr std::int64_t kFlushNs = 50 * kMs;
+constexpr std::int64_t kFlushNs = 45 * kMs;    // 60 ms, by turns of 20
 constexpr std::int64_t kStatusNs = 900 * kMs;  // each second, whatever the daemon's interval is
 constexpr std::int64_t kSilentNs = 3 * kNanosecondsPerSecond;
-constexpr std::int64_t kSnapshotNs = 95 * kMs;  // at most ten a second, by turns of 10 ms
+constexpr std::int64_t kSnapshotNs = 90 * kMs;  // at most ten a second, by turns of 20 ms
 constexpr std::int64_t kSnapshotWaitNs = 5 * kNanosecondsPerSecond;
 constexpr std::int64_t kMarkersNs = 200 * kMs;
 constexpr std::int64_t kSpectrumNs = 2 * kNanosecondsPerSecond;

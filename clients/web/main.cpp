@@ -33,7 +33,7 @@ enum ExitCode : int { Clean = 0, Internal = 1, Usage = 2, Socket = 5 };
 constexpr const char* kFooter =
     "Exit codes: 0 stopped by a signal, 1 internal failure, 2 wrong usage or configuration,\n"
     "5 the address cannot be listened on.";
-constexpr std::chrono::milliseconds kTurn(10);
+constexpr std::chrono::milliseconds kTurn(20);
 
 struct Options {
   std::vector<std::string> configs;  ///< [NAME=]FILE

@@ -63,6 +63,13 @@ Request request_of(const Fields& fields) {
   return request;
 }
 
+using Parser = http::request_parser<http::string_body>;
+
+void set_limits(Parser& parser) {
+  parser.header_limit(static_cast<std::uint32_t>(Server::kMostHeaderBytes));
+  parser.body_limit(Server::kMostBodyBytes);
+}
+
 /// Nobody is there any more who would read an answer.
 bool is_over(error_code error) {
   return error == http::error::end_of_stream || error == beast::error::timeout ||
@@ -178,8 +185,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Connection(Stream stream, Site& site, Viewers& viewers)
       : stream_(std::move(stream)), site_(site), viewers_(viewers) {
-    parser_.header_limit(static_cast<std::uint32_t>(Server::kMostHeaderBytes));
-    parser_.body_limit(Server::kMostBodyBytes);
+    set_limits(parser_);
   }
 
   void start() {
@@ -258,7 +264,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Site& site_;
   Viewers& viewers_;
   beast::flat_buffer buffer_{kReadBytes};
-  http::request_parser<http::string_body> parser_;
+  Parser parser_;
   http::response<http::string_body> written_;
   Request request_;
   std::vector<char> rest_;
@@ -266,6 +272,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
 };
 
 }  // namespace
+
+std::optional<Request> read_request(std::string_view bytes) {
+  Parser parser;
+  set_limits(parser);
+  parser.eager(true);
+  error_code error;
+  parser.put(asio::buffer(bytes.data(), bytes.size()), error);
+  if (!parser.is_header_done() || (error && error != http::error::need_more)) return std::nullopt;
+  Request request = request_of(parser.get());
+  request.body = parser.get().body();
+  return request;
+}
 
 struct Server::Parts {
   Parts(const std::string& listen, Site& to_serve)

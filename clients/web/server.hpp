@@ -71,6 +71,9 @@ class Site {
   virtual void closed(Viewer& viewer) = 0;
 };
 
+/// A request as a Server reads it; nothing where it refuses it by itself. For the fuzzers.
+std::optional<Request> read_request(std::string_view bytes);
+
 struct ListenError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -6,33 +6,39 @@ import pathlib
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
 import urllib.request
 
 from harness import BIN, DEADLINE_S, SOURCE, Process
-from web_client import UPGRADE, Tab, Web, get, read_answer, until_let_in, websocket
+
+sys.path[:0] = [str(SOURCE / "tests/unit/clients")]
+from fake_daemon import FakeDaemon  # noqa: E402
+from protocol import examples  # noqa: E402
+from web_client import UPGRADE, Tab, Web, get, read_answer, until_let_in, websocket  # noqa: E402
 
 
-class Alone(unittest.TestCase):
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(self.enter_context(tempfile.TemporaryDirectory(prefix="driftd-")))
+
+    def enter_context(self, context):
+        value = context.__enter__()
+        self.addCleanup(context.__exit__, None, None, None)
+        return value
+
+
+class Alone(Case):
     """What needs no daemon: the files, and peers that mean no good."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="driftd-")
-        self.folder = pathlib.Path(self.enterContext(folder))
+        super().setUp()
         (self.folder / "lab.yaml").write_text(
             f"wire:\n  publish: ipc://{self.folder}/publish\n  corrections: ipc://{self.folder}/corrections\n"
             f"  commands: ipc://{self.folder}/commands\n")
         self.web = Web(self, self.folder, "--config", self.folder / "lab.yaml", "--operate")
-
-    def enter_context(self, context):
-        return self.enterContext(context)
-
-    def enterContext(self, context):  # noqa: N802 (Python 3.11 has it)
-        value = context.__enter__()
-        self.addCleanup(context.__exit__, None, None, None)
-        return value
 
     def token(self) -> str:
         with self.web.tab() as tab:
@@ -285,7 +291,7 @@ class Alone(unittest.TestCase):
     def test_a_socket_file_for_a_proxy(self):
         path = self.folder / "http"
         for turn in range(2):  # the second replaces what a killed one left
-            web = self.enterContext(Process("unix", [BIN / "driftd-web", "--listen", f"unix:{path}"], self.folder))
+            web = self.enter_context(Process("unix", [BIN / "driftd-web", "--listen", f"unix:{path}"], self.folder))
             web.wait_for(f"serving unix:{path}")
             self.assertEqual(path.stat().st_mode & 0o777, 0o660)
             with socket.socket(socket.AF_UNIX) as peer:
@@ -299,6 +305,77 @@ class Alone(unittest.TestCase):
                 self.assertEqual(self.run_web("--listen", f"unix:{path}").returncode, 5)
                 self.assertEqual(web.stop(), 0)
                 self.assertFalse(path.exists())
+
+
+class BeforeAFake(Case):
+    """A daemon that gives the role `observe`, or says what none says."""
+
+    def setUp(self):
+        super().setUp()
+        self.fake = self.enter_context(FakeDaemon())
+        self.roles = "observe"
+        self.answers("status", lambda: {"status": examples()["status"]})
+        self.answers("access", lambda: {"roles": self.roles})
+        (self.folder / "lab.yaml").write_text(
+            f"wire:\n  publish: {self.fake.publish_endpoint}\n  corrections: {self.fake.corrections_endpoint}\n"
+            f"  commands: {self.fake.commands_endpoint}\n")
+        self.web = Web(self, self.folder, "--config", self.folder / "lab.yaml", "--operate")
+
+    def answers(self, command: str, fields) -> None:
+        self.fake.replies[command] = lambda: [{"ok": True, "id": self.fake.requests[-1]["id"], **fields()}]
+
+    def asked(self, command: str) -> int:
+        return sum(request["command"] == command for request in self.fake.requests)
+
+    def test_the_role_that_the_daemon_gives_is_kept_here(self):
+        self.answers("lock", lambda: {"state": "referencing"})
+        with self.web.tab() as tab:
+            tab.wait_kind("status")
+            while (hello := tab.wait_kind("hello")[0])["role"] != "observe":
+                pass
+            self.assertIn("observe", hello["why_observe"])
+            status, reply = self.web.post({"command": {"command": "lock"}}, hello["csrf"])
+            self.assertEqual((status, reply["code"], self.asked("lock")), (403, "forbidden", 0))
+            status, reply = self.web.post({"command": {"command": "status"}}, hello["csrf"])
+            self.assertEqual((status, reply["status"]["state"]), (200, "locked"))
+            self.roles = "stage, command"
+            while not self.fake.publish("event", code="access_changed"):
+                with self.web.tab() as other:
+                    if other.wait_kind("hello")[0]["role"] == "operate":
+                        break
+            self.assertEqual(tab.wait_kind("hello")[0]["role"], "operate")
+            status, reply = self.web.post({"command": {"command": "lock"}}, hello["csrf"])
+            self.assertEqual((status, reply, self.asked("lock")), (200, {"ok": True, "state": "referencing"}, 1))
+            # What the daemon refuses is its own to say.
+            self.fake.replies["unlock"] = lambda: [{"ok": False, "id": self.fake.requests[-1]["id"], "code": "busy",
+                                                    "error": "not now"}]
+            self.assertEqual(self.web.post({"command": {"command": "unlock"}}, hello["csrf"]),
+                             (200, {"ok": False, "code": "busy", "error": "not now"}))
+
+    def test_what_no_daemon_says_ends_nothing(self):
+        self.fake.replies["snapshot"] = lambda: [{"ok": True, "id": self.fake.requests[-1]["id"],
+                                                  "frame": {"width_px": 9, "height_px": 9, "bits": 12}}, b"short"]
+        with self.web.tab() as tab:
+            tab.want(images=True)
+            tab.wait_kind("status")
+            for data in (b"", b"position", b"position ", b"position []", b"position {}", b"position {\"arrival_ns\":[]}",
+                         b"status null", b"status []", b"status {\"control\":7,\"state\":[]}", b"event {\"code\":7}",
+                         b"markers {\"markers\":7}", b"markers {\"markers\":[7,{}]}", b"correction {\"total_x_nm\":\"a\"}",
+                         b"status {\"state\":\"\xff\"}"):
+                self.fake.publish_bytes(data)
+            self.fake.publish("position", arrival_ns=77_000_000_000)
+            samples = tab.wait(lambda h: h["kind"] == "samples" and 77 in h["t_s"], "a sample")[0]
+            self.assertEqual(samples["state"], ["locked"])
+            self.assertGreater(self.asked("snapshot"), 0)
+        self.assertEqual(self.web.answer(get())[0], 200)
+
+    def test_several_instances_on_one_page(self):
+        web = Web(self, self.folder, "--config", self.folder / "lab.yaml", "--config", f"left={self.folder}/lab.yaml")
+        with web.tab() as first, web.tab("left") as second:
+            self.assertEqual(first.wait_kind("hello")[0]["instance"], "lab")
+            hello = second.wait_kind("hello")[0]
+            self.assertEqual((hello["instance"], hello["instances"]), ("left", ["lab", "left"]))
+            second.wait_kind("status")
 
 
 if __name__ == "__main__":
