@@ -207,6 +207,11 @@ class Shown(Clean):  # tier: full
                   == len(markers), "all markers")
             self.assertIn("Frame to correction", browser.text("latency-rows"))
             browser.wait_text("ranges", "Correction x")
+            browser.wait_text("begin", "\u2713 Markers")
+            rig.client.request("stage", instance="0f3a9c5577e01d2b", driver="pi_gcs2", state="ready", description="PI E-727", axes=[
+                {"axis": "x", "name": "1", "min_nm": 0, "max_nm": 100000, "position_nm": 97500}])
+            self.assertIn("2.50 \u00b5m left to the nearer end", browser.wait_text("ranges", "Stage x"))
+            browser.wait_text("stage-rows", "PI E-727")
             sigma = browser.wait_text("focus-sigma", "px")
             self.assertAlmostEqual(float(sigma.split()[0]), markers[0]["sigma_px"], delta=0.3)
             self.check(browser, rig.web.url)
@@ -640,6 +645,24 @@ class Parts(Clean):
             with Image.open(file) as image:
                 self.assertEqual(image.size, (3, 2))
                 self.assertEqual(list(image.getdata()), [1, 2, 3, 40000, 65535, 6])
+
+    def part_what_a_lock_needs(self):
+        self.assertEqual(self.browser.module("begin.js", """
+            const histogram = Array(64).fill(0);
+            histogram[2] = 9;
+            const image = {saturated: 0, histogram};
+            const status = {camera: {connected: true, rate_hz: 100, problem: ''}, markers: {tracking: 10, witness: 3, used: 10},
+                            stage_driver: null, acquaintance: {state: 'told', text: ''}, state: 'idle', fitter: {size_reason: ''}};
+            const states = (changes, picture = image) => m.stepsOf({...status, ...changes}, picture).map((step) => step.state[0]).join('');
+            const bright = {...image, histogram: histogram.with(30, 1)};
+            return [states({}), states({}, bright), states({}, {...bright, saturated: 3}), states({}, null),
+                    states({camera: {connected: false, problem: 'away'}}), states({camera: {connected: true, rate_hz: null}}, bright),
+                    states({markers: {tracking: 0, witness: 0, used: 0}}, bright), states({markers: {tracking: 10, witness: 3, used: 4}}, bright),
+                    states({stage_driver: {state: 'ready', driver: 'a', text: ''}}, bright),
+                    states({stage_driver: {state: 'limit', driver: 'a', text: ''}}, bright),
+                    states({acquaintance: {state: 'known', text: ''}, state: 'locked'}, bright),
+                    states({acquaintance: {state: 'not_found', text: ''}}, bright)];
+            """), ["dmdooo", "dddooo", "dmdooo", "dodooo", "modooo", "mddooo", "ddmooo", "ddmooo", "ddddoo", "dddmoo", "dddodd", "dddomo"])
 
     def part_words(self):
         self.assertEqual(self.browser.module("words.js", """

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page: takes the messages of one instance to the views, and another instance when it is chosen.
 import { Actions } from "./act.js";
+import { stepsOf } from "./begin.js";
 import { Rings } from "./columns.js";
 import { $, setList, setText, show } from "./dom.js";
 import { Focus } from "./focus.js";
@@ -81,7 +82,7 @@ class Page {
     this.newest_s = null;
     this.rings.clear();
     for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.actions]) view.forget();
-    setList($("advice"), []);
+    for (const list of ["advice", "begin"]) setList($(list), []);
   }
 
   /** Nothing of another instance stays. */
@@ -127,6 +128,8 @@ class Page {
     this.state.setStatus(status);
     this.tables.setStatus(status, this.hello?.config);
     this.actions.setStatus(status);
+    const signs = { done: "\u2713", missing: "\u25b2", open: "\u2013" };
+    setList($("begin"), stepsOf(status, this.picture.image).map(({ state, text }) => `${signs[state]} ${text}`));
     const { move, gate } = status;
     const known = typeof move?.x_nm === "number" && typeof move?.y_nm === "number";
     this.target.aim(known ? { x_nm: move.x_nm, y_nm: move.y_nm } : null, gate?.tolerance_nm ?? null);
