@@ -525,8 +525,27 @@ class Done(Clean):  # tier: full
             browser.answer(True, "100 nm")
             rig.wait_state("calibrating")
             browser.wait_text("state-word", "Calibrating")
+            browser.wait_text("calibration-text", "%")
             browser.click("do-calibrate-stop")
             rig.wait_state("idle")
+            browser.wait_text("calibration-text", "stopped")
+            self.check(browser, rig.web.url)
+
+    def test_what_a_calibration_found(self):
+        with PageRig("--operate") as rig:
+            browser = rig.begin()
+            rig.client.request("calibrate", seconds=5, excursion_nm=100)
+            found = rig.wait_until(lambda s: rig.client.request("calibration")[0].get("result"), "a result") and \
+                rig.client.request("calibration")[0]["result"]
+            browser.wait_text("calibration-text", "done")
+            cells = browser.run("return [...document.querySelectorAll('#calibration-rows tr')].map((r) => [...r.cells].map((c) => c.innerText))")
+            self.assertEqual(cells[0][1], "; ".join(", ".join(f"{v:.4f}".replace("-", "\u2212") for v in row)
+                                                    for row in found["image_to_stage"]))
+            self.assertIn(f"{found['delay_us']:.0f}", cells[1][1])
+            browser.run("document.getElementById('calibration-plot').scrollIntoView()")
+            until(lambda: browser.run("const c = document.getElementById('calibration-plot');"
+                                      "return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size > 20"), "a plot")
+            self.check(browser, rig.web.url)
 
     def test_a_refusal_is_told_as_the_daemon_says_it(self):
         with PageRig("--operate") as rig:

@@ -2,6 +2,7 @@
 // The page: takes the messages of one instance to the views, and another instance when it is chosen.
 import { Actions } from "./act.js";
 import { stepsOf } from "./begin.js";
+import { CalibrationView } from "./calibration.js";
 import { Rings } from "./columns.js";
 import { $, setList, setText, show } from "./dom.js";
 import { Focus } from "./focus.js";
@@ -53,8 +54,10 @@ class Page {
     this.tables = new Tables((id) => this.focus.choose(id));
     this.log = new Log($("log"));
     this.spectrum = new SpectrumView($("spectrum-plot"), $("spectrum-text"));
+    const toDaemon = (command) => order(this.hello?.instance ?? "", this.hello?.csrf ?? "", command);
+    this.calibration = new CalibrationView(toDaemon);
     this.actions = new Actions({
-      order: (command) => order(this.hello?.instance ?? "", this.hello?.csrf ?? "", command),
+      order: toDaemon,
       picture: this.picture, pixelSize_nm,
     });
     this.target = new Target($("target"), (x_nm, y_nm) => this.actions.aim(x_nm, y_nm));
@@ -81,7 +84,7 @@ class Page {
   forget_() {
     this.newest_s = null;
     this.rings.clear();
-    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.actions]) view.forget();
+    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.calibration, this.actions]) view.forget();
     for (const list of ["advice", "begin"]) setList($(list), []);
   }
 
@@ -100,7 +103,7 @@ class Page {
       history: () => this.takeHistory_(header),
       markers: () => this.takeMarkers_(header.markers),
       image: () => this.takeImage_(header, pixelsOf(header, payload)),
-      event: () => this.log.add(header.events),
+      event: () => this.takeEvents_(header.events),
       advice: () => this.takeAdvice_(header.advice),
       spectrum: () => this.spectrum.show(header),
       gone: () => this.state.setGone(header.reason),
@@ -124,6 +127,7 @@ class Page {
   }
 
   takeStatus_(status) {
+    if (this.state.status === null || this.state.gone !== "") void this.calibration.ask(); // the daemon is there again
     this.log.setNow(status.time_ns);
     this.state.setStatus(status);
     this.tables.setStatus(status, this.hello?.config);
@@ -133,6 +137,11 @@ class Page {
     const { move, gate } = status;
     const known = typeof move?.x_nm === "number" && typeof move?.y_nm === "number";
     this.target.aim(known ? { x_nm: move.x_nm, y_nm: move.y_nm } : null, gate?.tolerance_nm ?? null);
+  }
+
+  takeEvents_(events) {
+    this.log.add(events);
+    if (events.some(({ code }) => code === "calibration")) void this.calibration.ask();
   }
 
   takeAdvice_(advice) {
