@@ -18,6 +18,7 @@
 #include <cerrno>
 #include <deque>
 #include <list>
+#include <set>
 
 #include "clients/web/listener.hpp"
 #include "clients/web/request_rules.hpp"
@@ -181,10 +182,14 @@ class Socket final : public Viewer, public std::enable_shared_from_this<Socket> 
 /// A connection until its answer has gone, or until it is a WebSocket.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  using Viewers = std::list<std::weak_ptr<Socket>>;
+  struct Others {
+    std::list<std::weak_ptr<Socket>> viewers;
+    /// Those whose answer the site has not given yet: no operation of theirs keeps them.
+    std::set<std::shared_ptr<Connection>> answered_later;
+  };
 
-  Connection(Stream stream, Site& site, Viewers& viewers)
-      : stream_(std::move(stream)), site_(site), viewers_(viewers) {
+  Connection(Stream stream, Site& site, Others& others)
+      : stream_(std::move(stream)), site_(site), others_(others) {
     set_limits(parser_);
   }
 
@@ -215,17 +220,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (error) return finish(refusal_of(error));
     request_.body = std::move(parser_.get().body());
     stream_.expires_never();  // how long an answer takes, the site knows
-    site_.answer(request_, [self = shared_from_this()](Response response) {
+    others_.answered_later.insert(shared_from_this());
+    site_.answer(request_, [weak = weak_from_this()](Response response) {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->others_.answered_later.erase(self);
       self->finish(std::move(response));
     });
   }
 
   void become_viewer() {
-    std::erase_if(viewers_, [](const auto& viewer) { return viewer.expired(); });
-    if (viewers_.size() >= Server::kMostViewers)
+    std::erase_if(others_.viewers, [](const auto& viewer) { return viewer.expired(); });
+    if (others_.viewers.size() >= Server::kMostViewers)
       return finish({.status = 503, .body = "too many look at this already\n"});
     const auto viewer = std::make_shared<Socket>(std::move(stream_), site_);
-    viewers_.push_back(viewer);
+    others_.viewers.push_back(viewer);
     viewer->accept(parser_.get(), std::move(request_));
   }
 
@@ -262,7 +271,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Stream stream_;
   Site& site_;
-  Viewers& viewers_;
+  Others& others_;
   beast::flat_buffer buffer_{kReadBytes};
   Parser parser_;
   http::response<http::string_body> written_;
@@ -304,10 +313,14 @@ struct Server::Parts {
     for (;;) {
       const int descriptor =
           accept4(bound.descriptor, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (descriptor < 0) return;
+      if (descriptor < 0) {
+        // Without a descriptor left the one that waits would be told of again and again.
+        if (errno == EMFILE || errno == ENFILE) end_the_oldest();
+        return;
+      }
       std::erase_if(connections, [](const auto& c) { return c.expired(); });
-      std::erase_if(viewers, [](const auto& v) { return v.expired(); });
-      if (connections.size() + viewers.size() >= kMostConnections && !end_the_oldest()) {
+      std::erase_if(others.viewers, [](const auto& v) { return v.expired(); });
+      if (connections.size() + others.viewers.size() >= kMostConnections && !end_the_oldest()) {
         close(descriptor);
         continue;
       }
@@ -318,8 +331,7 @@ struct Server::Parts {
       getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound_to), &size);
       asio::generic::stream_protocol::socket socket(
           context, asio::generic::stream_protocol(bound_to.ss_family, 0), descriptor);
-      const auto connection =
-          std::make_shared<Connection>(Stream(std::move(socket)), site, viewers);
+      const auto connection = std::make_shared<Connection>(Stream(std::move(socket)), site, others);
       connections.push_back(connection);
       connection->start();
     }
@@ -348,7 +360,7 @@ struct Server::Parts {
   Listener bound;
   asio::posix::stream_descriptor listener;
   std::list<std::weak_ptr<Connection>> connections;  ///< the oldest first
-  Connection::Viewers viewers;
+  Connection::Others others;
   std::list<asio::steady_timer> timers;
 };
 

@@ -2,12 +2,14 @@
 """driftd-web without a daemon: the page's files, who is let in, and peers that mean no good."""
 from __future__ import annotations
 
+import json
 import pathlib
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import urllib.request
@@ -257,6 +259,7 @@ class Alone(Case):
 
     def test_unmasked_frames_end_the_stream(self):
         with self.connected(get("/ws", self.web.address, Origin=self.web.origin, **UPGRADE)) as peer:
+            self.assertTrue(peer.recv(1000).startswith(b"HTTP/1.1 101 "))
             text = b'{"want":{"images":true}}'
             peer.sendall(bytes([0x81, len(text)]) + text)
             read_answer(peer)  # to its end
@@ -368,6 +371,25 @@ class BeforeAFake(Case):
             self.assertEqual(samples["state"], ["locked"])
             self.assertGreater(self.asked("snapshot"), 0)
         self.assertEqual(self.web.answer(get())[0], 200)
+
+    def test_it_ends_at_once_whoever_waits(self):
+        silent = threading.Event()
+        self.addCleanup(silent.set)
+        self.answers("calibration", lambda: silent.wait() and {})
+        with self.web.tab() as tab:
+            hello = tab.wait_kind("hello")[0]
+            tab.wait_kind("status")
+            command = json.dumps({"command": {"command": "calibration"}})
+            with self.web.connect() as peer:
+                peer.sendall(get("/api/command", self.web.address, "POST", Origin=self.web.origin, Content_Type="application/json",
+                                 X_CSRF_Token=hello["csrf"], Content_Length=str(len(command))) + command.encode())
+                end = time.monotonic() + DEADLINE_S
+                while self.asked("calibration") == 0:
+                    self.assertLess(time.monotonic(), end)
+                begin = time.monotonic()
+                self.assertEqual(self.web.process.stop(), 0)
+                self.assertLess(time.monotonic() - begin, 5)
+                self.assertEqual(read_answer(peer)[0], 0)
 
     def test_several_instances_on_one_page(self):
         web = Web(self, self.folder, "--config", self.folder / "lab.yaml", "--config", f"left={self.folder}/lab.yaml")
