@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+// The page: takes the messages of one instance to the views, and another instance when it is chosen.
+import { Actions } from "./act.js";
+import { stepsOf } from "./begin.js";
+import { CalibrationView } from "./calibration.js";
+import { Rings } from "./columns.js";
+import { $, setList, setText, show } from "./dom.js";
+import { Focus } from "./focus.js";
+import { Histogram } from "./histogram.js";
+import { Log } from "./log.js";
+import { Picture } from "./picture.js";
+import { Plot } from "./plot.js";
+import { SpectrumView } from "./spectrum.js";
+import { StateView } from "./state.js";
+import { Tables } from "./tables.js";
+import { Target } from "./target.js";
+import { tiffOf } from "./tiff.js";
+import { Connection, order, pixelsOf } from "./wire.js";
+import { clock, number } from "./words.js";
+
+const kClock_ms = 250;
+const kClockWentBack_s = 10;
+/** Series of the rings. */
+const kSeries = { drift: 0, correction: 2, residual: 4, in_lock: 6 };
+const kSeriesCount = 7;
+const kPair = (first) => [{ series: first, name: "x", colour: "x" }, { series: first + 1, name: "y", colour: "y" }];
+
+class Page {
+  constructor() {
+    this.instance = new URLSearchParams(location.search).get("instance");
+    this.hello = null;
+    this.newest_s = null;
+    this.region = null; // of the picture, null: the whole
+    this.rings = new Rings(kSeriesCount);
+    this.plots = {
+      drift: new Plot($("plot-drift"), this.rings, kPair(kSeries.drift), { low: -5, high: 5 }),
+      correction: new Plot($("plot-correction"), this.rings, kPair(kSeries.correction), { low: -5, high: 5 }),
+      residual: new Plot($("plot-residual"), this.rings, kPair(kSeries.residual), { low: -1, high: 1, strip: kSeries.in_lock }),
+    };
+    this.state = new StateView();
+    this.histogram = new Histogram($("histogram"));
+    this.picture = new Picture($("picture"), {
+      onContrast: (contrast) => this.showContrast_(contrast),
+      onRegion: (region) => {
+        this.region = region;
+        this.connection.want({ region });
+      },
+      onPlace: (x, y, marker) => {
+        if (!this.actions.click(x, y) && marker !== null) this.focus.choose(marker.id);
+      },
+    });
+    const pixelSize_nm = () => this.hello?.config?.pixel_size_nm ?? 0;
+    this.focus = new Focus(this.picture, pixelSize_nm);
+    this.tables = new Tables((id) => this.focus.choose(id));
+    this.log = new Log($("log"));
+    this.spectrum = new SpectrumView($("spectrum-plot"), $("spectrum-text"));
+    const toDaemon = (command) => order(this.hello?.instance ?? "", this.hello?.csrf ?? "", command);
+    this.calibration = new CalibrationView(toDaemon);
+    this.actions = new Actions({
+      order: toDaemon,
+      picture: this.picture, pixelSize_nm,
+    });
+    this.target = new Target($("target"), (x_nm, y_nm) => this.actions.aim(x_nm, y_nm));
+    this.listen_();
+    this.connect_();
+    setInterval(() => this.tick_(), kClock_ms);
+  }
+
+  /** What is told when nothing comes. */
+  tick_() {
+    this.state.update();
+    const late_ms = Date.now() - this.imageAt_ms - 2 * this.state.patience_ms();
+    const isOld = this.picture.image !== null && !document.hidden && late_ms > 0;
+    $("look").classList.toggle("old", isOld);
+    if (isOld) setText($("picture-text"), `No picture has come since ${clock(this.imageAt_ms)}: this one is of before.`);
+  }
+
+  connect_() {
+    this.connection = new Connection(this.instance, (header, payload) => this.take_(header, payload),
+                                     () => this.state.setGone("driftd-web does not answer. Is it running, and this computer on its network? The page tries again by itself."));
+  }
+
+  /** Nothing of before a gap stays on the page, but what was chosen by hand. */
+  forget_() {
+    this.newest_s = null;
+    this.rings.clear();
+    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.calibration, this.actions]) view.forget();
+    for (const list of ["advice", "begin"]) setList($(list), []);
+  }
+
+  /** Nothing of another instance stays. */
+  clear_() {
+    this.forget_();
+    this.region = null;
+    for (const view of [...Object.values(this.plots), this.picture, this.focus, this.target]) view.clear();
+  }
+
+  take_(header, payload) {
+    const kinds = {
+      hello: () => this.takeHello_(header),
+      status: () => this.takeStatus_(header.status),
+      samples: () => this.takeSamples_(header),
+      history: () => this.takeHistory_(header),
+      markers: () => this.takeMarkers_(header.markers),
+      image: () => this.takeImage_(header, pixelsOf(header, payload)),
+      event: () => this.takeEvents_(header.events),
+      advice: () => this.takeAdvice_(header.advice),
+      spectrum: () => this.spectrum.show(header),
+      gone: () => this.state.setGone(header.reason),
+    };
+    kinds[header.kind]?.();
+  }
+
+  takeHello_(hello) {
+    const isFirst = this.greeted_ !== this.connection.socketNumber;
+    this.greeted_ = this.connection.socketNumber;
+    this.hello = hello;
+    if (isFirst) this.forget_();
+    this.showInstances_();
+    setText($("version"), `driftd ${hello.version}`);
+    this.actions.setRole(hello.role, hello.why_observe);
+    if (isFirst) this.tellWants_();
+  }
+
+  tellWants_() {
+    this.connection.want({ images: !document.hidden, region: this.region, spectrum: !document.hidden && $("spectrum").open });
+  }
+
+  takeStatus_(status) {
+    if (this.state.status === null || this.state.gone !== "") void this.calibration.ask(); // the daemon is there again
+    this.log.setNow(status.time_ns);
+    this.state.setStatus(status);
+    this.tables.setStatus(status, this.hello?.config);
+    this.actions.setStatus(status);
+    const signs = { done: "\u2713", missing: "\u25b2", open: "\u2013" };
+    setList($("begin"), stepsOf(status, this.picture.image).map(({ state, text }) => `${signs[state]} ${text}`));
+    const { move, gate } = status;
+    const known = typeof move?.x_nm === "number" && typeof move?.y_nm === "number";
+    this.target.aim(known ? { x_nm: move.x_nm, y_nm: move.y_nm } : null, gate?.tolerance_nm ?? null);
+  }
+
+  takeEvents_(events) {
+    this.log.add(events);
+    if (events.some(({ code }) => code === "calibration")) void this.calibration.ask();
+  }
+
+  takeAdvice_(advice) {
+    setList($("advice"), advice.map(({ axis, text }) => (axis ? `${axis}: ${text}` : text)));
+  }
+
+  takeSamples_(samples) {
+    const { t_s } = samples;
+    if (t_s.length === 0) return;
+    if (t_s.at(-1) < this.newest_s - kClockWentBack_s) this.rings.clear(); // the daemon's computer was started anew
+    const pairs = [[samples.drift_nm, kSeries.drift], [samples.correction_nm, kSeries.correction], [samples.residual_nm, kSeries.residual]];
+    t_s.forEach((t, i) => {
+      this.rings.advance(t);
+      for (const [pair, first] of pairs) {
+        this.rings.add(t, first, pair?.[0]?.[i]);
+        this.rings.add(t, first + 1, pair?.[1]?.[i]);
+      }
+      this.rings.add(t, kSeries.in_lock, samples.in_lock[i] ? 1 : 0);
+      this.target.add(samples.drift_nm[0][i], samples.drift_nm[1][i]);
+    });
+    const last = t_s.length - 1;
+    this.newest_s = t_s[last];
+    if (!samples.past) this.state.setSample({ in_lock: samples.in_lock[last], x_nm: samples.drift_nm[0][last], y_nm: samples.drift_nm[1][last] });
+    for (const plot of Object.values(this.plots)) plot.update();
+    this.target.update();
+  }
+
+  takeHistory_(history) {
+    const bins = history.in_lock.length;
+    for (let i = 0; i < bins; ++i) {
+      const t_s = history.t0_s + i * history.step_s;
+      const add = (series, low, high) => this.rings.addBin(t_s, history.step_s, series, low, high);
+      for (const [name, first] of [["drift_nm", kSeries.drift], ["correction_nm", kSeries.correction], ["residual_nm", kSeries.residual]]) {
+        for (const axis of [0, 1]) add(first + axis, history.min[name][axis][i], history.max[name][axis][i]);
+      }
+      const share = history.in_lock[i];
+      if (share !== null) add(kSeries.in_lock, share < 1 ? 0 : 1, share > 0 ? 1 : 0);
+    }
+    for (const plot of Object.values(this.plots)) plot.update();
+  }
+
+  takeMarkers_(markers) {
+    this.picture.mark(markers);
+    this.focus.setMarkers(markers, this.newest_s ?? NaN);
+    this.tables.setMarkers(markers);
+  }
+
+  takeImage_(image, pixels) {
+    if (pixels === null) return;
+    this.imageAt_ms = Date.now();
+    this.picture.show(image, pixels);
+    this.histogram.show(image);
+    this.focus.update();
+    const binned = image.bin > 1 ? `, each pixel the mean of ${image.bin} \u00d7 ${image.bin}` : "";
+    const full = image.saturated > 0 ? `${image.saturated} saturated pixels, drawn in orange: less light or gain` : "no saturated pixel";
+    setText($("picture-text"), `Frame ${image.frame_id}, ${image.full_width} \u00d7 ${image.full_height} px${binned}; ${full}.`);
+  }
+
+  showInstances_() {
+    const choice = $("instance");
+    const names = this.hello.instances;
+    if (choice.options.length !== names.length || names.some((name, i) => choice.options[i].value !== name)) {
+      choice.replaceChildren(...names.map((name) => new Option(name || "driftd", name)));
+    }
+    choice.value = this.hello.instance;
+    show($("instances"), names.length > 1);
+    setText($("instance-name"), names.length > 1 ? "" : this.hello.instance);
+  }
+
+  choose_(instance) {
+    this.connection.close();
+    this.instance = instance;
+    history.replaceState(null, "", `?instance=${encodeURIComponent(instance)}`);
+    this.hello = null;
+    this.greeted_ = null;
+    this.clear_();
+    this.connect_();
+  }
+
+  showContrast_({ black, white, most }) {
+    this.histogram.setContrast({ black, white });
+    for (const [name, value] of [["black", black], ["white", white]]) {
+      for (const part of ["slider", "field"]) {
+        const input = $(`${name}-${part}`);
+        input.max = most;
+        if (input !== document.activeElement || Number(input.value) !== value) input.value = value;
+      }
+    }
+  }
+
+  listen_() {
+    for (const name of ["black", "white"]) {
+      for (const [part, when] of [["slider", "input"], ["field", "change"]]) {
+        $(`${name}-${part}`).addEventListener(when, (event) => {
+          if (this.picture.contrast === null) return;
+          const contrast = { ...this.picture.contrast, [name]: Number(event.target.value) };
+          if (name === "black") contrast.black = Math.min(contrast.black, contrast.white - 1);
+          this.picture.setContrast(contrast.black, contrast.white);
+        });
+      }
+    }
+    const clicks = {
+      "contrast-once": () => this.picture.setContrastOnce(),
+      "zoom-in": () => this.picture.zoom(1.5), "zoom-out": () => this.picture.zoom(1 / 1.5), "zoom-whole": () => this.picture.whole(),
+      "save-picture": () => this.savePicture_(),
+      "target-fit": () => this.target.fit(), "target-wider": () => this.target.scale(2), "target-narrower": () => this.target.scale(0.5),
+    };
+    for (const [id, act] of Object.entries(clicks)) $(id).addEventListener("click", act);
+    for (const [name, plot] of Object.entries(this.plots)) {
+      $(`${name}-fit`).addEventListener("click", () => plot.fit());
+      $(`${name}-wider`).addEventListener("click", () => plot.scale(2));
+      $(`${name}-narrower`).addEventListener("click", () => plot.scale(0.5));
+    }
+    $("span").addEventListener("change", (event) => {
+      for (const plot of Object.values(this.plots)) plot.show(Number(event.target.value));
+    });
+    $("arrows").addEventListener("change", (event) => this.picture.arrows(Number(event.target.value)));
+    $("show-markers").addEventListener("change", (event) => {
+      this.picture.showsMarkers = event.target.checked;
+      this.picture.update();
+    });
+    $("instance").addEventListener("change", (event) => this.choose_(event.target.value));
+    $("spectrum").addEventListener("toggle", () => this.tellWants_());
+    document.addEventListener("visibilitychange", () => this.tellWants_());
+  }
+
+  savePicture_() {
+    const { image, pixels } = this.picture;
+    if (image === null) return;
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([tiffOf(pixels, image.width, image.height)], { type: "image/tiff" }));
+    link.download = `driftd-frame-${number(image.frame_id)}.tif`;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+  }
+}
+
+// For the tests, and for whoever looks with the browser's own tools.
+window.driftdPage = new Page();

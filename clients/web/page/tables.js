@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// What stands in tables: markers, range left of the stage, its driver, camera, latency, the law.
+import { $, setList, setText, Table } from "./dom.js";
+import { duration, inWords, kNone, number, signed } from "./words.js";
+
+export class Tables {
+  constructor(onMarker) {
+    this.markers_ = new Table($("markers-rows"), { buttons: true });
+    this.stage_ = new Table($("stage-rows"));
+    this.camera_ = new Table($("camera-rows"));
+    this.latency_ = new Table($("latency-rows"));
+    this.law_ = new Table($("law-rows"));
+    $("markers-rows").addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (button !== null) onMarker(Number(button.textContent));
+    });
+  }
+
+  forget() {
+    for (const table of [this.markers_, this.stage_, this.camera_, this.latency_, this.law_]) table.update([]);
+    setList($("ranges"), []);
+    setText($("record-state"), "");
+    setText($("stage-text"), "");
+  }
+
+  setMarkers(markers) {
+    this.markers_.update(markers.map((marker) => [
+      String(marker.id), inWords(marker.role), doubt(marker), number(marker.x_px, 2), number(marker.y_px, 2),
+      signed(marker.residual_x_nm, 2), signed(marker.residual_y_nm, 2), number(marker.x_sd_nm, 2),
+      number(marker.sigma_px, 2), number(marker.amplitude_adu), number(marker.photons), number(marker.reputation, 2),
+    ]));
+  }
+
+  setStatus(status, config) {
+    this.setStage_(status, config);
+    this.setCamera_(status);
+    this.setLatency_(status);
+    this.setLaw_(status);
+    setText($("record-state"), recordOf(status));
+  }
+
+  setStage_(status, config) {
+    const driver = status.stage_driver;
+    const rows = [["Looks", inWords(status.stage)]];
+    if (driver) {
+      rows.push(["Driver", `${driver.driver}: ${inWords(driver.state)}`], ["Stage", driver.description || kNone],
+                ["Off its place, rms", `${number(driver.off_nm, 2)} nm`],
+                ["Moves", `${number(driver.rate_hz)} /s, at most ${number(driver.max_rate_hz)}`],
+                ["Told after", `${number(driver.latency_us?.p50)} \u00b5s, p99 ${number(driver.latency_us?.p99)}`],
+                ["Carried out", number(driver.carried_out)], ["Too late", number(driver.ignored)],
+                ["Refused", number(driver.refused)]);
+    }
+    this.stage_.update(rows);
+    setText($("stage-text"), driver ? driver.text ?? "" : "No driver tells of itself: how much range the stage has left is not known.");
+    setRanges(driver, status.drift, config);
+  }
+
+  setCamera_({ camera, loop }) {
+    const rows = [
+      ["Camera", camera.connected ? camera.description ?? kNone : "not connected"],
+      ["Image", `${number(camera.width_px)} \u00d7 ${number(camera.height_px)} px, ${camera.pixel_format ?? kNone}`],
+      ["Frame rate", `${number(camera.rate_hz, 1)} /s`], ["Frames", number(camera.frames)],
+      ["Lost", number(camera.lost)], ["Incomplete", number(camera.incomplete)], ["Skipped", number(camera.superseded)],
+      ["Too old", number(loop?.stale)], ["Missing packets", number(camera.missing_packets)],
+      ["Connected again", number(camera.reconnects)], ["Temperature", `${number(camera.temperature_c, 1)} \u00b0C`],
+      ["Its clock", inWords(camera.clock?.trust ?? kNone)],
+    ];
+    for (const note of camera.notes ?? []) {
+      if (note.severity === "warning") rows.push(["Not as asked", note.text]);
+    }
+    this.camera_.update(rows);
+  }
+
+  setLatency_({ latency_us }) {
+    const parts = { total: "Frame to correction", cut: "Cut out", fit: "Fit", control: "Control", publish: "Publish" };
+    this.latency_.update(Object.entries(parts).map(([part, name]) => {
+      const one = latency_us?.[part] ?? {};
+      return [name, number(one.p50), number(one.p99), number(one.p99_9), number(one.max)];
+    }));
+  }
+
+  setLaw_({ control, residual }) {
+    const rows = [];
+    if (control?.law) {
+      const why = control.reason === "configured" ? "" : ` (${inWords(control.reason)})`;
+      rows.push(["Law", `${control.law}${why}`],
+                ["Leaves, noise included", `${number(control.left_nm, 2)} nm; PI would ${number(control.pi_left_nm, 2)}`]);
+    }
+    const loop = residual?.in_loop;
+    for (const tau_s of [0.1, 1, 16]) {
+      const near = (loop?.allan ?? []).find((one) => Math.abs(Math.log2(one.tau_s / tau_s)) <= 0.5);
+      if (near) rows.push([`Allan deviation, ${number(near.tau_s, near.tau_s < 1 ? 2 : 0)} s`, `${number(near.x_nm, 3)} / ${number(near.y_nm, 3)} nm`]);
+    }
+    this.law_.update(rows);
+  }
+}
+
+function doubt(marker) {
+  if (marker.health !== "good") return inWords(marker.health);
+  if (marker.reputation_reason === "good") return "good";
+  return `${marker.excluded ? "excluded: " : ""}${inWords(marker.reputation_reason)}`;
+}
+
+function recordOf({ record, raw_frames }) {
+  const texts = [];
+  if (record?.recording) {
+    texts.push(`Recording for ${duration(record.seconds ?? 0)}: ${record.frames} frames, ${number(record.bytes / 1e6, 1)} MB, to ${record.file}.`);
+    if (record.not_recorded > 0) texts.push(`${record.not_recorded} frames are left out: the disk is too slow.`);
+  } else if (record?.problem) {
+    texts.push(`Nothing is recorded: ${record.problem}`);
+  }
+  if (raw_frames?.saving) texts.push("Raw frames are being saved.");
+  if (raw_frames?.problem) texts.push(`Raw frames: ${raw_frames.problem}`);
+  return texts.join(" ");
+}
+
+/** A bar for each axis of the stage, and how far the corrections have gone of what they may. */
+function setRanges(driver, drift, config) {
+  const bars = [];
+  for (const axis of driver?.axes ?? []) {
+    if (typeof axis.position_nm !== "number" || !(axis.max_nm > axis.min_nm)) continue;
+    const left_nm = Math.min(axis.position_nm - axis.min_nm, axis.max_nm - axis.position_nm);
+    bars.push({ text: `Stage ${axis.axis}: ${number(left_nm / 1000, 2)} \u00b5m left to the nearer end, at ${number(axis.position_nm / 1000, 3)} of ${number(axis.min_nm / 1000)} to ${number(axis.max_nm / 1000)} \u00b5m`,
+                low: axis.min_nm, high: axis.max_nm, value: axis.position_nm });
+  }
+  for (const name of ["x", "y"]) {
+    const total_nm = drift?.[`total_${name}_nm`];
+    if (typeof total_nm !== "number" || !(config?.max_range_nm > 0)) continue;
+    bars.push({ text: `Correction ${name}: ${number(config.max_range_nm - Math.abs(total_nm), 1)} nm left of \u00b1${number(config.max_range_nm)} nm`,
+                low: -config.max_range_nm, high: config.max_range_nm, value: total_nm });
+  }
+  const list = $("ranges");
+  while (list.children.length > bars.length) list.lastElementChild.remove();
+  bars.forEach((bar, i) => {
+    if (i === list.children.length) {
+      const item = document.createElement("li");
+      item.append(document.createElement("span"), document.createElement("meter"));
+      list.append(item);
+    }
+    const [label, meter] = list.children[i].children;
+    setText(label, bar.text);
+    const span = bar.high - bar.low;
+    Object.assign(meter, { min: 0, max: 1, low: 0.1, high: 0.9, optimum: 0.5, value: (bar.value - bar.low) / span });
+    meter.setAttribute("aria-label", bar.text);
+  });
+}
