@@ -117,6 +117,15 @@ bool ChildProcess::log_contains(const std::string& text) const {
   return false;
 }
 
+std::string ChildProcess::log_after(const std::string& text) const {
+  std::ifstream file(log_);
+  for (std::string line; std::getline(file, line);) {
+    if (const std::size_t at = line.find(text); at != std::string::npos)
+      return line.substr(at + text.size());
+  }
+  return {};
+}
+
 void ChildProcess::signal(int number) {
   if (!ended()) kill(pid_, number);
 }

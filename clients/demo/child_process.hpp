@@ -37,6 +37,8 @@ class ChildProcess {
   /// That line; empty when there is none.
   std::string log_line(const std::string& text) const;
   bool log_contains(const std::string& text) const;
+  /// What follows `text` in the first line of the log that has it; empty while none does.
+  std::string log_after(const std::string& text) const;
   /// Sends it a signal, if it still runs.
   void signal(int number);
   /// The last lines of the log.

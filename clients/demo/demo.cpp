@@ -76,6 +76,7 @@ Report Demo::run() {
   start_simulator();
   if (options_.stage != nullptr) stage_->start_controller();
   start_daemon();
+  start_page();
   if (options_.stage != nullptr) {
     start_stage();
     calibrate();
@@ -164,6 +165,21 @@ void Demo::start_daemon() {
   }
 }
 
+/// At a port of its own, so that no other page is in the way. It commands only where nothing is
+/// measured any more.
+void Demo::start_page() {
+  std::vector<std::string> arguments{"--config", options_.config.string(), "--listen",
+                                     "127.0.0.1:0"};
+  if (options_.look) arguments.emplace_back("--operate");
+  page_ = std::make_unique<ChildProcess>(options_.programs / "driftd-web", arguments,
+                                         options_.output / "driftd-web.log");
+  wait_for(
+      *page_, "driftd-web did not serve its page",
+      [&] { return !(page_address_ = page_->log_after("serving ")).empty(); }, kStart_s);
+  display_.print({"Page: " + page_address_ +
+                  (options_.look ? "" : "  (while the demo runs; with --look it stays)")});
+}
+
 void Demo::watch_unlocked() {
   phases_.unlocked_ns = monotonic_ns();
   watch("1/5  unlocked: the sample drifts", 0.5);
@@ -200,14 +216,11 @@ void Demo::take_camera_away() {
 Report Demo::finish() {
   phases_.end_ns = monotonic_ns();
   const nlohmann::json status = daemon_commands_.request("status").body.at("status");
-  const bool stopped_well = daemon_->stop() && *daemon_->ended() == "exited with code 0";
-  const bool driver_stopped_well = stage_ == nullptr || stage_->stop();
-  simulator_->stop();
-
   Report report = make_report(recording_, phases_, status,
                               {config_.camera.frame_rate_hz, config_.control.step_limit_nm});
-  if (!stopped_well) report.failures.push_back("driftd " + *daemon_->ended() + " when stopped.");
-  if (!driver_stopped_well) report.failures.push_back("driftd-stage did not end as it should.");
+  if (!options_.look) {
+    for (std::string& failure : stop_programs()) report.failures.push_back(std::move(failure));
+  }
   display_.print({});
   for (const Line& line : to_lines(report)) display_.print(line);
   display_.print({draw_plot(recording_, phases_, report, options_.output)});
@@ -216,7 +229,36 @@ Report Demo::finish() {
   out << to_json(report).dump(2) << '\n';
   if (!out.flush()) throw DemoFailure("Cannot write " + file.string() + ".");
   display_.print({"Report: " + file.string()});
+  if (options_.look) {
+    let_look();
+    for (const std::string& failure : stop_programs()) {
+      display_.print({failure});
+      report.failures.push_back(failure);
+    }
+  }
   return report;
+}
+
+void Demo::let_look() {
+  recording_ = {};
+  display_.print({"The sample stays locked: look at " + page_address_ + " (Ctrl-C ends it)."});
+  try {
+    for (;; check_programs()) {
+      for (int i = 0; i < 50; ++i) subscriber_.receive(std::chrono::milliseconds(20));  // and drops
+    }
+  } catch (const Interrupted&) {  // as it was meant
+  }
+}
+
+std::vector<std::string> Demo::stop_programs() {
+  std::vector<std::string> failures;
+  page_->stop();
+  const bool stopped_well = daemon_->stop() && *daemon_->ended() == "exited with code 0";
+  if (!stopped_well) failures.push_back("driftd " + *daemon_->ended() + " when stopped.");
+  if (stage_ != nullptr && !stage_->stop())
+    failures.emplace_back("driftd-stage did not end as it should.");
+  simulator_->stop();
+  return failures;
 }
 
 bool Demo::watch(const std::string& phase, double seconds, const std::function<bool()>& done) {
@@ -243,7 +285,7 @@ bool Demo::watch(const std::string& phase, double seconds, const std::function<b
 
 void Demo::check_programs() {
   if (stop_.raised()) throw Interrupted();
-  std::vector<ChildProcess*> programs{simulator_.get(), daemon_.get()};
+  std::vector<ChildProcess*> programs{simulator_.get(), daemon_.get(), page_.get()};
   if (stage_) {
     for (ChildProcess* program : stage_->programs()) programs.push_back(program);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The demonstration from start to report: a simulated sample drifts, the lock holds it, the camera
-// goes away and comes back. Starts driftd-sim and driftd and ends them again. The main thread.
+// goes away and comes back. Starts driftd-sim, driftd and driftd-web, and ends them again. The main
+// thread.
 #pragma once
 
 #include <chrono>
@@ -29,6 +30,7 @@ struct DemoOptions {
   std::filesystem::path programs;  ///< where driftd and driftd-sim are
   std::filesystem::path output;
   const StageKind* stage = nullptr;  ///< an emulated controller moves the stage; null: none
+  bool look = false;                 ///< the microscope and its page stay up until Ctrl-C
   double unlocked_s = 12, locked_s = 20, away_s = 2, recovered_s = 5;
 };
 
@@ -66,10 +68,15 @@ class Demo {
   void calibrate();
   void start_simulator();
   void start_daemon();
+  void start_page();
   void watch_unlocked();
   void lock();
   void take_camera_away();
   Report finish();
+  /// Until Ctrl-C.
+  void let_look();
+  /// What did not end as it should, in sentences.
+  std::vector<std::string> stop_programs();
 
   /// Receives, records and shows until `done` (true) or for `seconds` (false).
   /// @throws DemoFailure when a program ended, Interrupted
@@ -92,7 +99,8 @@ class Demo {
   Phases phases_;
   PerAxis shown_zero_nm_{};
   std::string phase_;
-  std::unique_ptr<ChildProcess> simulator_, daemon_;
+  std::unique_ptr<ChildProcess> simulator_, daemon_, page_;
+  std::string page_address_;
   std::unique_ptr<StageRig> stage_;
 };
 

@@ -69,6 +69,8 @@ int run(int argc, char** argv) {
          "An emulated controller of this kind moves the stage, through driftd-stage, and is "
          "calibrated before the lock: driftd's configuration knows nothing of it")
       ->check(CLI::IsMember(kinds));
+  app.add_flag("--look", options.look,
+               "Keep the locked sample and its page up after the report, until Ctrl-C");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -86,7 +88,7 @@ int run(int argc, char** argv) {
     Demo demo(options, stop);
     return demo.run().failures.empty() ? 0 : kExitNotHeld;
   } catch (const Interrupted&) {
-    fmt::print(stderr, "\nInterrupted; driftd and driftd-sim are stopped.\n");
+    fmt::print(stderr, "\nInterrupted; all that was started is stopped.\n");
     return kExitInterrupted;
   } catch (const std::exception& error) {
     fmt::print(stderr, "driftd-demo: {}\n", error.what());
