@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -174,6 +175,7 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
   std::unique_ptr<ImageStack> stack;
   std::string as_first, place, with_place;
   TimesInOrder times;
+  bool any_times = false;
   for (const std::filesystem::path& file : files) {
     stack = open_stack(settings_for(settings, file));
     if (begins.size() == 1) {
@@ -210,7 +212,13 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
       facts.repeats.push_back(begins.back() + frame);
     }
     begins.push_back(begins.back() + stack->shape().frames);
+    std::vector<double> here_s = stack->facts().times_s;
+    any_times = any_times || !here_s.empty();
+    here_s.resize(static_cast<std::size_t>(stack->shape().frames),
+                  std::numeric_limits<double>::quiet_NaN());
+    facts.times_s.insert(facts.times_s.end(), here_s.begin(), here_s.end());
   }
+  if (!any_times) facts.times_s.clear();
   shape.frames = begins.back();
   facts.files = files;
   if (files.size() > 1) {

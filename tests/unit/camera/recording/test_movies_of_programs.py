@@ -44,6 +44,40 @@ class Files(WithFolder):
         np.testing.assert_array_equal(frames, data[[0, 1, 2, 4, 5, 6, 9, 10, 11]])
         self.assertIn("no file has the number 3, 7 to 8: frames are counted without", notes)
 
+    def test_a_link_that_leads_nowhere_is_no_gap(self):
+        data = movie(4, 12, 11)
+        for i in range(3):
+            self.write(f"f{i}.tif", data[i])
+        (self.folder / "f3.tif").symlink_to("annex/f3.tif")
+        self.assertIn("f3.tif: is a link to annex/f3.tif, which is not there", self.refusal(self.folder))
+        (self.folder / "annex").mkdir()
+        self.write("annex/f3.tif", data[3])
+        np.testing.assert_array_equal(self.read(self.folder)[0], data)
+
+    def test_dates_and_times_in_names_count_as_one_number(self):
+        data = movie(4, 12, 11)
+        for names in (["2026-11-23_09-47-12", "2026-11-23_09-47-59", "2026-11-23_09-48-01", "2026-11-24_00-00-00"],
+                      ["a 20261123_094712_345 b", "a 20261123_094712_999 b", "a 20261123_094713_000 b", "a 20261123_095713_001 b"],
+                      ["2026.11.23 9", "2026.11.23 10", "2026.11.23 11", "2026.11.23 12"],
+                      ["c1_2026-11-23T09.47.12.100000", "c1_2026-11-23T09.47.12.200000", "c1_2026-11-23T09.48.12.100000",
+                       "c1_2027-01-01T00.00.00.000000"]):
+            files = [self.write(f"{name}.tif", frame) for name, frame in zip(names, data)]
+            for given in [self.folder], sorted(files, reverse=True):
+                frames, notes = self.read(*given)
+                np.testing.assert_array_equal(frames, data)
+                self.assertNotIn("no file has", notes)
+            for file in files:
+                file.unlink()
+        for names in (["c1_2026-11-23_09-47-12", "c1_2026-11-23_09-48-12", "c2_2026-11-23_09-47-12"],
+                      ["2026-11-23_09-47-61", "2026-11-23_09-47-75"]):
+            files = [self.write(f"{name}.tif", frame) for name, frame in zip(names, data)]
+            if "75" in names[1]:
+                np.testing.assert_array_equal(self.read(self.folder)[0], data[:2])
+            else:
+                self.assertIn("count along several numbers", self.refusal(self.folder))
+            for file in files:
+                file.unlink()
+
     def test_stacks_that_follow_one_another(self):
         data = movie(20, 12, 11)
         for name in ("movie.tif", "movie@0001.tif", "movie@0002.tif"):

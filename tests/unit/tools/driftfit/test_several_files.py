@@ -153,7 +153,13 @@ class TimesOfFiles(WithFolder):
             files[-1].write_bytes(tiff_of(stack[4 * i:4 * i + 4], '<OME><Image><Pixels DimensionOrder="XYCZT" SizeX="96" '
                                           'SizeY="96" SizeZ="1" SizeC="1" SizeT="4"><Channel/><TiffData/>' + planes
                                           + "</Pixels></Image></OME>"))
-        return self.run_program(*files, "--drift", self.folder / "d.txt", "--overwrite")
+        return self.run_program(*files, "--drift", self.folder / "d.txt", "--drift-csv", self.folder / "d.csv", "--overwrite")
+
+    def test_times_of_one_file_after_another_stand_beside_the_drift(self):
+        self.said_of(0, 2, 4)
+        heading, *rows = (self.folder / "d.csv").read_text().splitlines()
+        self.assertEqual(heading.split(",")[:2], ["frame", "time_s"])
+        self.assertEqual([float(row.split(",")[1]) for row in rows], [0.5 * i for i in range(12)])
 
     def test_times_that_go_back_between_two_files_are_told(self):
         self.assertNotIn("go back", self.said_of(0, 2, 4))
