@@ -10,6 +10,7 @@
 
 #include "base/counted.hpp"
 #include "camera/recording/hdf5_dataset.hpp"
+#include "camera/recording/hdf5_pixels.hpp"
 #include "camera/recording/hdf5_sources.hpp"
 #include "camera/recording/stack_formats.hpp"
 
@@ -290,6 +291,7 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   check_filters(opened, shape);
   StackFacts facts;
   facts.notes = opened.notes;
+  for (std::string& note : notes_on_pixels(opened)) facts.notes.push_back(std::move(note));
   if (std::string without = pixels_without_source(opened); !without.empty())
     facts.notes.push_back(std::move(without));
   facts.from_int16 = shape.type == PixelType::F32 && is_whole_number(opened);

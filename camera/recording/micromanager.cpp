@@ -244,12 +244,15 @@ bool place_page(const std::string& text, ImageAxes& axes) {
     return !own->empty();
   }
   struct Known {
-    const char *axis, *number, *name;
+    const char *axis, *number, *older, *name;
   };
-  for (const auto& [axis, number, name] :
-       {Known{"time", "FrameIndex", nullptr}, Known{"channel", "ChannelIndex", "Channel"},
-        Known{"z", "SliceIndex", nullptr}, Known{"position", "PositionIndex", "PositionName"}}) {
-    const auto found = said.find(number);
+  for (const auto& [axis, number, older, name] :
+       {Known{"time", "FrameIndex", "Frame", nullptr},
+        Known{"channel", "ChannelIndex", "Channel", "Channel"},
+        Known{"z", "SliceIndex", "Slice", nullptr},
+        Known{"position", "PositionIndex", "PositionName", "PositionName"}}) {
+    auto found = said.find(number);
+    if (found == said.end()) found = said.find(older);
     if (found == said.end()) continue;
     any = true;
     const auto named = name != nullptr ? said.find(name) : said.end();

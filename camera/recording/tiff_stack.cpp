@@ -68,7 +68,8 @@ PlaneExtent extent_said(const StackSettings& settings, std::string_view descript
   const bool agrees = at_each_time <= kMostPlanes && at_each_time * hyperstack.t == images;
   if (!is_imagej(description)) return extent;
   if (agrees) return hyperstack;
-  if (hyperstack.c > 1) {
+  // Of one axis alone the numbers say nothing that the pages do not.
+  if (hyperstack.c > 1 || (hyperstack.z > 1 && hyperstack.t > 1)) {
     throw RecordingError(settings.path, "has " + counted(images, "image") +
                                             ", its description says " +
                                             counted(hyperstack.c, "channel") + ", " +
@@ -191,6 +192,10 @@ std::size_t whole_frames(PageReader& reader, const std::vector<PagePlace>& place
   return static_cast<std::size_t>(end - places.begin());
 }
 
+void tell_of_pixels(const TiffFile& file, StackFacts& facts) {
+  for (std::string& note : file.notes_on_pixels()) facts.notes.push_back(std::move(note));
+}
+
 std::unique_ptr<ImageStack> open_pages(const StackSettings& settings,
                                        std::unique_ptr<TiffFile> file, PagedFrames frames,
                                        StackFacts facts) {
@@ -217,6 +222,7 @@ std::unique_ptr<ImageStack> open_pages(const StackSettings& settings,
                           std::to_string(frames.places.front().page) + " is " +
                           in_words(shape, reader.file()) + ": the page counts");
   }
+  tell_of_pixels(reader.file(), facts);
   shape.frames = static_cast<std::int64_t>(whole);
   return std::make_unique<PagedStack>(std::move(reader), std::move(frames.places), shape,
                                       std::move(facts));
@@ -232,6 +238,7 @@ std::unique_ptr<ImageStack> open_imagej_stack(const StackSettings& settings, con
   }
   const PlaneExtent extent = extent_said(settings, file.description(), images);
   const PlaneChoice choice(settings, extent);
+  tell_of_pixels(file, facts);
   StackShape shape = file.shape();
   shape.frames = choice.frames();
   const std::int64_t first = planes_before(extent, choice.plane_of(0));
@@ -295,6 +302,7 @@ std::unique_ptr<ImageStack> open_planes_behind(const StackSettings& settings, Ti
               " images stand behind one page, which is packed, in tiles or of 64 bits a pixel: how "
               "they are laid out is not known");
   }
+  tell_of_pixels(file, facts);
   StackShape shape = file.shape();
   const std::uint64_t apart = std::max<std::uint64_t>(planes.bytes_apart, shape.frame_bytes());
   const std::uint64_t size = FileBytes(settings.path).size();
