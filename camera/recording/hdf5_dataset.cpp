@@ -257,8 +257,13 @@ Hdf5Dataset open_hdf5_dataset(const StackSettings& settings) {
   Hdf5Dataset opened{.path = path};
   opened.file = open_file(path, opened.truncated);
   if (!opened.file) {
+    const std::string reason = hdf5_reason();
+    const bool written = reason.find("unable to lock file") != std::string::npos ||
+                         reason.find("already open for write") != std::string::npos;
     fail_by_hdf5(path, opened.truncated ? "is truncated, and cannot be read as HDF5"
-                                        : "cannot be read as HDF5");
+                       : written ? "is open in a program that writes it, or was when that crashed: "
+                                   "read it when it is closed"
+                                 : "cannot be read as HDF5");
   }
   try {
     std::string broken;

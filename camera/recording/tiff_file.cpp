@@ -348,7 +348,10 @@ std::string TiffFile::text_of(std::uint32_t tag) const {
 }
 
 std::optional<std::uint64_t> TiffFile::plain_pixels_at() const {
-  if (is_compressed() || is_double() || TIFFIsTiled(tiff_.get()) != 0) return std::nullopt;
+  if (is_compressed() || is_double() || TIFFIsTiled(tiff_.get()) != 0 ||
+      small_tag(TIFFTAG_FILLORDER) != FILLORDER_MSB2LSB) {
+    return std::nullopt;
+  }
   const std::uint32_t strips = TIFFNumberOfStrips(tiff_.get());
   for (std::uint32_t i = 1; i < strips; ++i) {
     const std::uint64_t end =

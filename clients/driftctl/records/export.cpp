@@ -2,6 +2,7 @@
 #include "clients/driftctl/records/export.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/counted.hpp"
@@ -118,7 +120,8 @@ std::vector<ScienceDrift> drifts_of(const ExportOptions& options, const RecordFi
   std::vector<ScienceDrift> drifts;
   if (!options.frame_ids.empty()) {
     std::vector<std::uint64_t> ids;
-    for (const std::string& text : read_column(options.frame_ids, options.column)) {
+    for (const std::string& text :
+         read_column(options.frame_ids, options.column, options.column_told)) {
       ids.push_back(frame_number(text));
       drifts.push_back(curve.at_frame(ids.back()));
     }
@@ -266,9 +269,26 @@ void export_tables(const fs::path& folder, const RecordFiles& record) {
   fmt::print("{}: one CSV file a table\n", folder.string());
 }
 
+/// A name beside a file's, until that is whole. What has it goes at the end.
+struct Unfinished {
+  explicit Unfinished(const fs::path& file) : path(file) {
+    path += ".part-" + std::to_string(getpid());
+  }
+  ~Unfinished() {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  fs::path path;
+};
+
 /// All files of a recording as one, with the daemon's own layout.
 void export_hdf5(const fs::path& file, const RecordFiles& record) {
-  record::FileWriter out(file, record.header(), {.frames = 4096, .localizations = 32'768});
+  if (fs::exists(file)) throw std::runtime_error(file.string() + ": is there already");
+  const Unfinished unfinished(file);
+  record::FileWriter out(unfinished.path, record.header(),
+                         {.frames = 4096, .localizations = 32'768});
   record.each_frames([&](std::span<const record::FrameRow> rows) { out.append(rows); });
   record.each_localizations(
       [&](std::span<const record::LocalizationRow> rows) { out.append(rows); });
@@ -277,6 +297,7 @@ void export_hdf5(const fs::path& file, const RecordFiles& record) {
   out.append(std::span<const record::CounterRow>(record.counters()));
   out.append(std::span<const record::Event>(record.events()));
   out.close(record.end());
+  fs::rename(unfinished.path, file);
   fmt::print("{}: {} in one\n", file.string(), counted(record.files().size(), "file"));
 }
 
@@ -371,9 +392,16 @@ void add_export(CLI::App& app) {
       ->add_option("--matrix", o->matrix,
                    "a b c d: from driftd's image axes to the other camera's, x' = a x + b y, "
                    "y' = c x + d y")
-      ->expected(4);
+      ->expected(4)
+      ->check(in_range(-1e6, 1e6, "FLOAT"));
   command->callback([o, column] {
     o->column_told = column->count() > 0;
+    if (o->matrix[0] * o->matrix[3] == o->matrix[1] * o->matrix[2]) {
+      throw CLI::ValidationError(
+          "--matrix",
+          fmt::format("{:g} {:g} {:g} {:g} puts all drifts on one line: it has to have an inverse",
+                      o->matrix[0], o->matrix[1], o->matrix[2], o->matrix[3]));
+    }
     run_export(*o);
   });
 }

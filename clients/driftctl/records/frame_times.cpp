@@ -203,6 +203,30 @@ bool matches(const std::string& text, const std::regex& pattern) {
   return text.size() <= kLongest && std::regex_match(text, pattern);
 }
 
+/// Refuses "1 234.5" and "1,234.5" where blanks or commas end the columns: it may be one number
+/// with marks between its thousands. Headings tell that these are columns; --column does, too,
+/// where all lines have as many.
+void refuse_parted_number(const std::filesystem::path& file, const TableLines& table,
+                          const TableLine& row, const TimeColumn& where) {
+  static const std::regex group(R"(\d{3}([.,]\d+)?)");
+  auto at = static_cast<std::size_t>(where.column) - 1;
+  const bool commas = row.ends == Ends::Comma;
+  if (row.ends == Ends::Wide || row.quoted[at] || (commas && where.no_decimal_comma)) return;
+  std::string number = row.fields[at];
+  while (++at < row.fields.size() && matches(row.fields[at], group) && !(commas && row.spaced[at]))
+    number += (commas ? ',' : ' ') + row.fields[at];
+  if (without_thousands(number) == number) return;
+  const bool named = table.heading && table.heading->fields.size() == row.fields.size();
+  const bool alike = std::ranges::all_of(
+      table.rows, [&](const TableLine& other) { return other.fields.size() == row.fields.size(); });
+  if (named || (where.told && alike)) return;
+  throw std::runtime_error(fmt::format(
+      "{}:{}: '{}' may be one number with {} between its thousands, or columns: write it without "
+      "these, or let a line of headings{} tell that they are columns",
+      file.string(), row.line, number, commas ? "commas" : "blanks",
+      alike ? fmt::format(" or --column {}", where.column) : ""));
+}
+
 /// Times of a table, with what stands in the columns behind a date's.
 class TimeReader {
  public:
@@ -239,7 +263,7 @@ class TimeReader {
  private:
   std::int64_t time_of(const TableLine& row, FrameTimes& times) {
     std::string text = without_thousands(field_of(file_, row, where_.column));
-    refuse_parted_number(row);
+    refuse_parted_number(file_, table_, row, where_);
     const auto first = static_cast<std::size_t>(where_.column);  // the field behind
     std::size_t next = first;
     const auto next_is = [&](const std::regex& pattern) {
@@ -441,30 +465,6 @@ class TimeReader {
         two ? fmt::format("--column {}, ", where_.column) : ""));
   }
 
-  /// Refuses "1 234.5" and "1,234.5" where blanks or commas end the columns: it may be one number
-  /// with marks between its thousands. Headings tell that these are columns; --column does, too,
-  /// where all lines have as many.
-  void refuse_parted_number(const TableLine& row) const {
-    auto at = static_cast<std::size_t>(where_.column) - 1;
-    const bool commas = row.ends == Ends::Comma;
-    if (row.ends == Ends::Wide || row.quoted[at] || (commas && where_.no_decimal_comma)) return;
-    std::string number = row.fields[at];
-    while (++at < row.fields.size() && matches(row.fields[at], group_) &&
-           !(commas && row.spaced[at]))
-      number += (commas ? ',' : ' ') + row.fields[at];
-    if (without_thousands(number) == number) return;
-    const bool named = table_.heading && table_.heading->fields.size() == row.fields.size();
-    const bool alike = std::ranges::all_of(table_.rows, [&](const TableLine& other) {
-      return other.fields.size() == row.fields.size();
-    });
-    if (named || (where_.told && alike)) return;
-    throw std::runtime_error(fmt::format(
-        "{}:{}: '{}' may be one number with {} between its thousands, or columns: write it without "
-        "these, or let a line of headings{} tell that they are columns",
-        file_.string(), row.line, number, commas ? "commas" : "blanks",
-        alike ? fmt::format(" or --column {}", where_.column) : ""));
-  }
-
   static const std::regex& unit_of(TimeUnit unit) {
     static const std::regex seconds("s|secs?|seconds?", std::regex::icase),
         milliseconds("ms|msecs?|milliseconds?", std::regex::icase),
@@ -503,8 +503,7 @@ class TimeReader {
       decimals_{R"(\d+ ?([Zz]|UTC|GMT|[+-]\d\d(:?\d\d)?)?)"},
       decimals_and_more_{R"(\d+( .*|[A-Zz].*|[+-]\d\d?(:?\d\d)?)?)"},
       fraction_{R"(\d+([eE][+-]?\d+)?( .*)?)"}, other_date_{R"(\d{4}-(\d\d-|W).*)"},
-      group_{R"(\d{3}([.,]\d+)?)"}, whole_{R"([+-]?\d+)"},
-      with_point_{R"(\d.*:.*\.\d.*|[+-]?\d+\.\d.*)"};
+      whole_{R"([+-]?\d+)"}, with_point_{R"(\d.*:.*\.\d.*|[+-]?\d+\.\d.*)"};
   std::filesystem::path file_;
   TimeColumn where_;
   TableLines table_;
@@ -541,10 +540,13 @@ FrameTimes read_times(const std::filesystem::path& file, const TimeColumn& where
   return TimeReader(file, where).read();
 }
 
-std::vector<std::string> read_column(const std::filesystem::path& file, int column) {
+std::vector<std::string> read_column(const std::filesystem::path& file, int column, bool told) {
   std::vector<std::string> texts;
-  for (const TableLine& row : read_rows(file, column, false).rows)
-    texts.push_back(field_of(file, row, column));
+  const TableLines table = read_rows(file, column, false);
+  for (const TableLine& row : table.rows) {
+    texts.push_back(without_thousands(field_of(file, row, column)));
+    refuse_parted_number(file, table, row, {.column = column, .told = told});
+  }
   return texts;
 }
 

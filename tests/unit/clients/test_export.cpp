@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What driftctl export and report do not write: a drift of no frame, anything in the place of an
 // input or a device.
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -114,6 +116,39 @@ TEST_CASE("times that all lie beside the record are refused with both ranges, in
     CHECK(said("5001\n9999\n", {"--clock", "monotonic"}).empty());  // one of them is there
     CHECK(fs::remove(out));
   }
+}
+
+TEST_CASE("a matrix without an inverse, or of no numbers, is refused") {
+  const ARecord record;
+  const auto said = [&](const std::vector<std::string>& matrix) {
+    std::vector<std::string> more{"--times", record.list("5001\n").string(), "--clock", "monotonic",
+                                  "--matrix"};
+    more.insert(more.end(), matrix.begin(), matrix.end());
+    return record.exported(record.folder / "out", more);
+  };
+  CHECK_THAT(said({"nan", "0", "0", "1"}), contains("is not in the range"));
+  CHECK_THAT(said({"1", "0", "0", "inf"}), contains("is not in the range"));
+  CHECK_THAT(said({"1", "2", "2", "4"}), contains("--matrix: 1 2 2 4 puts all drifts on one line"));
+  CHECK_FALSE(fs::exists(record.folder / "out"));
+  CHECK(said({"0", "-1", "1", "0"}).empty());
+}
+
+TEST_CASE("a copy that is not whole is not there") {
+  const ARecord record;
+  const fs::path copy = record.folder / "copy.h5";
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{20'000, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const std::string said = record.exported(copy, {"--format", "hdf5"});
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+  signal(SIGXFSZ, handler);
+  CHECK_THAT(said, contains("limit"));
+  CHECK(std::distance(fs::directory_iterator(record.folder), {}) == 1);  // the record
+  CHECK(record.exported(copy, {"--format", "hdf5"}).empty());
+  CHECK(fs::exists(copy));
+  CHECK_THAT(record.exported(copy, {"--format", "hdf5"}), contains("copy.h5: is there already"));
 }
 
 TEST_CASE("nothing takes the place of an input or a device") {

@@ -398,6 +398,16 @@ class Hdf5(WithFolder):
             said = self.refusal(self.written(np.zeros((5, 12, 11), kind)))
             self.assertIn(f"/movie: its elements are {text}; allowed are", said)
 
+    def test_a_file_that_is_being_written_is_named(self):
+        for swmr in False, True:
+            with h5py.File(self.folder / "m.h5", "w", libver="latest") as out:
+                out.create_dataset("movie", data=movie(5, 12, 11), chunks=(1, 12, 11), maxshape=(None, 12, 11))
+                if swmr:
+                    out.swmr_mode = True
+                out.flush()
+                self.assertIn("is open in a program that writes it", self.refusal(self.folder / "m.h5"))
+            self.assertEqual(len(self.read(self.folder / "m.h5")[0]), 5)
+
     def test_a_missing_filter_is_named(self):
         data = np.repeat(movie(5, 12, 1), 11, axis=2)
         text = self.refusal(self.written(data, chunks=(1, 12, 11), compression="lzf"))
