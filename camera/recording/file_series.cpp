@@ -2,6 +2,7 @@
 #include "camera/recording/file_series.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <optional>
@@ -178,6 +179,37 @@ Counter counter_of(const std::vector<NameParts>& parts, std::size_t number) {
   return counter;
 }
 
+std::vector<std::filesystem::path> in_order(const std::vector<std::filesystem::path>& given) {
+  std::vector<std::pair<std::string, std::filesystem::path>> named;
+  for (const auto& file : given) named.emplace_back(with_dates_joined(stem_of(file)), file);
+  std::ranges::sort(named, [](const auto& one, const auto& other) {
+    return one.first == other.first ? one.second < other.second
+                                    : comes_before(one.first, other.first);
+  });
+  std::vector<std::filesystem::path> files;
+  for (auto& [name, file] : named) files.push_back(std::move(file));
+  return files;
+}
+
+/// What stands around one of the numbers of a name.
+struct Around {
+  std::string before;  ///< letters, in lower case, behind what separates words
+  bool is_date = false;
+};
+
+Around around(const NameParts& parts, std::size_t number) {
+  std::size_t at = parts.text.find('\0');
+  for (; number > 0; --number) at = parts.text.find('\0', at + 1);
+  Around found;
+  found.is_date =
+      at + 1 < parts.text.size() && kDateMarks.find(parts.text[at + 1]) != std::string_view::npos;
+  std::size_t begin = at;
+  while (begin > 0 && std::isalpha(static_cast<unsigned char>(parts.text[begin - 1])) != 0) --begin;
+  for (const char c : std::string_view(parts.text).substr(begin, at - begin))
+    found.before += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return found;
+}
+
 /// What the names of files count along.
 struct Counting {
   std::optional<std::size_t> number;  ///< that differs from file to file, and always rises
@@ -208,17 +240,14 @@ Counting counting_of(const std::vector<NameParts>& parts) {
 }  // namespace
 
 FileSeries in_series(const std::vector<std::filesystem::path>& given, bool are_chosen) {
-  std::vector<std::filesystem::path> files = given;
-  std::ranges::sort(files, [](const auto& one, const auto& other) {
-    const std::string first = with_dates_joined(stem_of(one));
-    const std::string second = with_dates_joined(stem_of(other));
-    return first == second ? one < other : comes_before(first, second);
-  });
+  std::vector<std::filesystem::path> files = in_order(given);
   FileSeries as_given{.files = given,
                       .missing = {},
+                      .along = {},
                       .order = files == given ? FileOrder::OfBoth : FileOrder::AsGiven};
   FileSeries series{.files = files,
                     .missing = {},
+                    .along = {},
                     .order = files == given ? FileOrder::OfBoth : FileOrder::OfNumbers};
   const std::filesystem::path folder =
       files.front().has_parent_path() ? files.front().parent_path() : ".";
@@ -242,11 +271,15 @@ FileSeries in_series(const std::vector<std::filesystem::path>& given, bool are_c
                                      " to " + name(files.back()) + ": name those of one movie" +
                                      (counting.decimal ? " in their order" : ""));
   }
+  if (!counting.number) return series;  // one file
+  const Around here = around(parts.front(), *counting.number);
+  constexpr std::array<std::string_view, 8> kNoTimes{"c",  "ch",  "channel",  "w",
+                                                     "xy", "pos", "position", "well"};
+  if (std::ranges::find(kNoTimes, here.before) != kNoTimes.end()) series.along = here.before;
   std::vector<std::int64_t> numbers;
   for (const NameParts& part : parts) {
-    const auto number = counting.number ? number_in(part.numbers[*counting.number]) : std::nullopt;
-    const bool is_date = part.text.find_first_of(kDateMarks) != std::string::npos;
-    if (number && !is_date) numbers.push_back(*number);
+    const auto number = number_in(part.numbers[*counting.number]);
+    if (number && !here.is_date) numbers.push_back(*number);
   }
   series.missing = missing_between(numbers);
   return series;

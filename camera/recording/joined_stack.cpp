@@ -226,6 +226,10 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
                           files.front().filename().string() + " to " +
                           files.back().filename().string() + in_words(series.order));
   }
+  if (!series.along.empty()) {
+    facts.notes.push_back("their names count behind '" + series.along +
+                          "': where these are channels or positions, they are no movie");
+  }
   if (!series.missing.empty()) {
     facts.notes.push_back("no file has the number " + series.missing +
                           ": frames are counted without");

@@ -79,6 +79,23 @@ class Tiff(WithFolder):
         for said in "images=20\nslices=20\n", "images=20\nframes=20\n", "images=23\nslices=1\nframes=23\n", "slices=23\n":
             np.testing.assert_array_equal(self.read(self.write(data, description="ImageJ=1.53t\n" + said))[0], data)
 
+    def test_scifio_says_the_order_of_its_axes(self):
+        data = movie(24)
+        for axes, shape, order in (("Channel,Z,Time", (4, 3, 2), "TZC"), ("Time,Channel", (2, 12), "CT"), ("Time,Z", (2, 12), "ZT"),
+                                   ("Z,Time,Channel", (2, 4, 3), "CTZ"), ("Time", (24,), "T")):
+            lengths = ",".join(str(n) for n in reversed(shape))
+            sizes = {"C": "channels", "Z": "slices", "T": "frames"}
+            counts = "".join(f"{sizes[axis]}={n}\n" for axis, n in zip(order, shape))
+            file = self.write(data, description=f"SCIFIO=0.46.0\naxes=X,Y,{axes}\nlengths=11,12,{lengths}\nimages=24\n{counts}")
+            array = data.reshape(*shape, 12, 11)
+            asked, at = [], []
+            for axis in order:
+                asked += {"C": ["--channel", 1], "Z": ["--slice", 1], "T": []}[axis]
+                at.append(slice(None) if axis == "T" else 1)
+            np.testing.assert_array_equal(self.read(*asked, file)[0], array[tuple(at)], axes)
+        file = self.write(data, description="SCIFIO=0.46.0\naxes=X,Y,Lifetime,Time\nlengths=11,12,6,4\nimages=24\nframes=24\n")
+        self.assertIn("has images along Lifetime by SCIFIO", self.refusal(file))
+
     def test_positions_in_z_of_scanimage_are_no_frames(self):
         data = movie(20)
         for told in ({"software": "SI.hChannels.channelSave = 1\nSI.hStackManager.enable = true\nSI.hStackManager.numSlices = 5\n"},

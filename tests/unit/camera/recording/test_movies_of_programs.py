@@ -78,6 +78,22 @@ class Files(WithFolder):
             for file in files:
                 file.unlink()
 
+    def test_names_that_count_channels_or_positions_are_told(self):
+        data = movie(3, 12, 11)
+        for begin, word in (("exp_c", "c"), ("exp-CH0", "ch"), ("img_channel000_time", None), ("img_channel", "channel"), ("Pos", "pos"),
+                            ("music", None), ("exp_t", None), ("a_c1_", None), ("c2_2026-11-23_09-47-1", None)):
+            files = [self.write(f"{begin}{i}.tif", frame) for i, frame in enumerate(data)]
+            frames, notes = self.read(self.folder)
+            np.testing.assert_array_equal(frames, data)
+            told = f"their names count behind '{word}': where these are channels or positions, they are no movie"
+            self.assertEqual(told in notes, word is not None, begin)
+            for file in files:
+                file.unlink()
+        for i, second in enumerate((0, 30, 59)):  # a number beside the date counts as any does
+            self.write(f"f{i}_2026-11-23_09-47-{second:02d}.tif", data[i])
+        self.write("f5_2026-11-23_09-48-00.tif", data[0])
+        self.assertIn("no file has the number 3 to 4", self.read(self.folder)[1])
+
     def test_stacks_that_follow_one_another(self):
         data = movie(20, 12, 11)
         for name in ("movie.tif", "movie@0001.tif", "movie@0002.tif"):

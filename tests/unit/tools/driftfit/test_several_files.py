@@ -168,6 +168,16 @@ class TimesOfFiles(WithFolder):
                       "(its first: 0.25 s)", said)
         self.assertEqual(said.count("go back"), 1)
 
+    def test_times_that_are_not_in_the_order_of_frames_are_told(self):
+        stack, _ = drifting(6)
+        file = self.folder / "s.ome.tif"
+        planes = "".join(f'<Plane TheC="0" TheZ="0" TheT="{t}" DeltaT="{s}"/>' for t, s in enumerate((0, 1, 3, 2, 2, 1.5)))
+        file.write_bytes(tiff_of(stack, '<OME><Image><Pixels DimensionOrder="XYCZT" SizeX="96" SizeY="96" SizeZ="1" SizeC="1" '
+                                        f'SizeT="6"><Channel/><TiffData/>{planes}</Pixels></Image></OME>'))
+        said = self.run_program(file, "--drift-csv", self.folder / "d.csv")
+        self.assertIn("by the metadata 2 frames are earlier than what stands before, first frame 3 at 2 s behind one at 3 s", said)
+        self.assertNotIn("earlier than", self.run_program(file, "--drift-csv", self.folder / "d.csv", "--last-frame", 2, "--overwrite"))
+
     def test_those_of_ndtiff_and_micro_manager(self):
         stack, _ = drifting(4)
         for i, folder in enumerate(("a", "b")):
