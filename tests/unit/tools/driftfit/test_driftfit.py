@@ -628,6 +628,13 @@ class Manners(WithFolder):
         self.run_program(file, "--drift", out, "--overwrite")
         self.assertEqual(len(np.loadtxt(out)), 4)
 
+    def test_the_description_is_utf_8_whatever_the_name(self):
+        stack, _ = drifting(4)
+        file = self.folder / os.fsdecode(b"\xff\xe4.raw")
+        file.write_bytes(stack.astype("<u2").tobytes())
+        self.run_program(file, "--width", 96, "--height", 96, "--type", "u16", "-o", self.folder / "out")
+        self.assertIn("/??.raw\n", (self.folder / "out_locs.yaml").read_bytes().decode("utf-8"))
+
     def test_a_device_or_pipe_is_no_older_result(self):
         stack, _ = drifting(4)
         file = self.write_raw(stack)
