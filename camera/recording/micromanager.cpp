@@ -321,6 +321,10 @@ std::optional<PagedFrames> micromanager_pages(const StackSettings& settings, Tif
   PagedFrames frames{.files = {settings.path}, .places = {}, .said = 0, .missing = {}};
   const std::vector<std::size_t> images = axes.frames(settings, facts.notes);
   facts.place = axes.place_of(images.front());
+  if (images.size() == 1) {
+    facts.time_number = axes.number_along("time", images.front());
+    facts.z_number = axes.number_along("z", images.front());
+  }
   for (const std::size_t image : images) {
     frames.places.push_back({0, static_cast<std::int64_t>(image)});
   }

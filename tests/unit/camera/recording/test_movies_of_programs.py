@@ -211,6 +211,39 @@ class Files(WithFolder):
             tifffile.imwrite(self.folder / "s_0.tif", data[0], photometric="minisblack", metadata=None)  # says nothing
             self.assertIn(f"s_2.tif: is of {second} by its metadata, s_1.tif of {first}", self.refusal(self.folder))
 
+    def test_files_of_micro_manager_that_go_along_z_or_back(self):
+        data = movie(6, 12, 11)
+
+        def write(place):
+            for i, frame in enumerate(data):
+                tifffile.imwrite(self.folder / f"img_{i}.tif", frame, photometric="minisblack", metadata=None,
+                                 extratags=[(51123, 2, None, json.dumps(place(i)), True)])
+
+        write(lambda i: {"FrameIndex": i, "SliceIndex": 0})
+        frames, notes = self.read(self.folder)
+        np.testing.assert_array_equal(frames, data)
+        self.assertNotIn("metadata", notes)
+        write(lambda i: {"FrameIndex": i // 2, "SliceIndex": i % 2})
+        self.assertIn("img_2.tif: and the files before it are of several positions in z (0 and 1) at several times", self.refusal(self.folder))
+        np.testing.assert_array_equal(self.read("--every-page", self.folder)[0], data)
+        write(lambda i: {"FrameIndex": 0, "SliceIndex": i})
+        frames, notes = self.read(self.folder)
+        np.testing.assert_array_equal(frames, data)
+        self.assertIn("its frames are along z", notes)
+        write(lambda i: {"FrameIndex": [0, 1, 3, 2, 4, 5][i], "SliceIndex": 0})
+        self.assertIn("the metadata of 1 file are in another order than their names: img_3.tif is frame 2, img_2.tif before it frame 3",
+                      self.read(self.folder)[1])
+
+    def test_what_many_files_say_is_told_once(self):
+        data = movie(12, 12, 11)
+        for i, frame in enumerate(data):
+            tifffile.imwrite(self.folder / f"img_{i}.tif", frame, photometric="minisblack", metadata=None,
+                             extratags=[(274, "H", 1, 4, True)] if i > 1 else [])
+        frames, notes = self.read(self.folder)
+        np.testing.assert_array_equal(frames, data)
+        self.assertIn("img_2.tif and 9 more files: its pages say that they are stored the last row first", notes)
+        self.assertEqual(notes.count("Orientation"), 1)
+
     def test_files_of_other_kinds_are_named(self):
         for begin, text in ((b"\x93NUMPY\x01\0", "is an array of numpy (.npy), which is not read here: save it by tifffile.imwrite("),
                             (b"MATLAB 5.0 MAT-file, Platform", "before 7.3, which is not read here: save it in MATLAB with \"-v7.3\""),
@@ -413,6 +446,15 @@ class Hdf5(WithFolder):
                            ([("a", "u2"), ("b", "f4")], "of several values each (a table)")):
             said = self.refusal(self.written(np.zeros((5, 12, 11), kind)))
             self.assertIn(f"/movie: its elements are {text}; allowed are", said)
+
+    def test_pixels_that_have_less_room_than_the_size_says_are_no_crash(self):
+        file = self.written(movie(5, 12, 11))
+        data = file.read_bytes()
+        layout = b"\x08\0\x18\0\0\0\0\0\x03\x01"  # a message of 24 bytes: version 3, in one piece
+        if layout not in data:
+            self.skipTest("this HDF5 writes another layout")
+        file.write_bytes(data.replace(layout, b"\x08\0\x18\0\0\0\0\0\x01\x01"))  # version 1, within the header
+        self.assertIn("bytes of pixels where 1320 are needed: the file is damaged", self.refusal(file))
 
     def test_a_file_that_is_being_written_is_named(self):
         for swmr in False, True:
