@@ -191,6 +191,23 @@ std::optional<DateTime> parse_date_time(std::string_view text) {
   return result;
 }
 
+std::string date_time_text(std::int64_t ns) {
+  using namespace std::chrono;
+  const sys_time<milliseconds> when = floor<milliseconds>(sys_time<nanoseconds>(nanoseconds(ns)));
+  const sys_days day = floor<days>(when);
+  const year_month_day date(day);
+  const hh_mm_ss time(when - day);
+  const auto padded = [](auto number, std::size_t digits) {
+    const std::string text = std::to_string(number);
+    return std::string(digits - std::min(digits, text.size()), '0') + text;
+  };
+  return padded(static_cast<int>(date.year()), 4) + '-' +
+         padded(static_cast<unsigned>(date.month()), 2) + '-' +
+         padded(static_cast<unsigned>(date.day()), 2) + 'T' + padded(time.hours().count(), 2) +
+         ':' + padded(time.minutes().count(), 2) + ':' + padded(time.seconds().count(), 2) + '.' +
+         padded(time.subseconds().count(), 3) + 'Z';
+}
+
 std::optional<std::int64_t> parse_decimal_ns(std::string_view text, int places) {
   Scanner scan(text);
   const bool negative = scan.take("+-") && scan.taken() == '-';

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace driftd {
@@ -26,5 +27,8 @@ std::optional<DateTime> parse_date_time(std::string_view text);
 /// "-12.5", "12,5", "1.25e+01" of a unit of 10^places ns, in ns. Nothing where it is no such number
 /// or too large.
 std::optional<std::int64_t> parse_decimal_ns(std::string_view text, int places);
+
+/// "2026-11-23T09:47:12.345Z" of ns since 1970 UTC; digits below a millisecond are left out.
+std::string date_time_text(std::int64_t ns);
 
 }  // namespace driftd

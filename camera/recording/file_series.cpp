@@ -2,9 +2,11 @@
 #include "camera/recording/file_series.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <regex>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -47,6 +49,27 @@ std::string_view without_zeros(std::string_view digits) {
   return digits;
 }
 
+/// Behind the digits of a date and time, in place of its separators: so many decimals it has.
+constexpr std::string_view kWholeSeconds = "\1", kMilliseconds = "\2", kMicroseconds = "\3";
+constexpr std::string_view kDateMarks = "\1\2\3";
+
+/// The name with each date and time in it (2026-11-23_09-47-12, 20261123_094712_345) as one number,
+/// which rises with it.
+std::string with_dates_joined(std::string name) {
+  static const std::regex date(
+      R"((^|\D)(\d{4})([-_.]?)(0[1-9]|1[0-2])\3(0[1-9]|[12]\d|3[01])[-_ T.])"
+      R"(([01]\d|2[0-3])([-_.:h]?)([0-5]\d)[-_.:m]?([0-5]\d)(?:[-_.,](\d{3}|\d{6}))?(?!\d))");
+  constexpr std::size_t kLongest = 1000;  // std::regex goes a call deeper with each character
+  std::smatch match;
+  if (name.size() > kLongest || !std::regex_search(name, match, date)) return name;
+  std::string joined = match[1];
+  for (const std::size_t part : {2u, 4u, 5u, 6u, 8u, 9u, 10u}) joined += match[part];
+  joined += match.length(10) == 0   ? kWholeSeconds
+            : match.length(10) == 3 ? kMilliseconds
+                                    : kMicroseconds;
+  return match.prefix().str() + joined + with_dates_joined(match.suffix().str());
+}
+
 /// Below, at or above 0, as std::string_view::compare().
 int compare_parts(std::string_view one, std::string_view other) {
   if (!is_number(one) || !is_number(other)) return one.compare(other);
@@ -71,7 +94,7 @@ struct NameParts {
 
 NameParts parts_of(const std::filesystem::path& file) {
   NameParts parts;
-  const std::string path = file.string();
+  const std::string path = with_dates_joined(file.string());
   for (std::size_t at = 0; at < path.size();) {
     const std::string_view part = part_at(path, at);
     at += part.size();
@@ -156,6 +179,37 @@ Counter counter_of(const std::vector<NameParts>& parts, std::size_t number) {
   return counter;
 }
 
+std::vector<std::filesystem::path> in_order(const std::vector<std::filesystem::path>& given) {
+  std::vector<std::pair<std::string, std::filesystem::path>> named;
+  for (const auto& file : given) named.emplace_back(with_dates_joined(stem_of(file)), file);
+  std::ranges::sort(named, [](const auto& one, const auto& other) {
+    return one.first == other.first ? one.second < other.second
+                                    : comes_before(one.first, other.first);
+  });
+  std::vector<std::filesystem::path> files;
+  for (auto& [name, file] : named) files.push_back(std::move(file));
+  return files;
+}
+
+/// What stands around one of the numbers of a name.
+struct Around {
+  std::string before;  ///< letters, in lower case, behind what separates words
+  bool is_date = false;
+};
+
+Around around(const NameParts& parts, std::size_t number) {
+  std::size_t at = parts.text.find('\0');
+  for (; number > 0; --number) at = parts.text.find('\0', at + 1);
+  Around found;
+  found.is_date =
+      at + 1 < parts.text.size() && kDateMarks.find(parts.text[at + 1]) != std::string_view::npos;
+  std::size_t begin = at;
+  while (begin > 0 && std::isalpha(static_cast<unsigned char>(parts.text[begin - 1])) != 0) --begin;
+  for (const char c : std::string_view(parts.text).substr(begin, at - begin))
+    found.before += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return found;
+}
+
 /// What the names of files count along.
 struct Counting {
   std::optional<std::size_t> number;  ///< that differs from file to file, and always rises
@@ -186,16 +240,14 @@ Counting counting_of(const std::vector<NameParts>& parts) {
 }  // namespace
 
 FileSeries in_series(const std::vector<std::filesystem::path>& given, bool are_chosen) {
-  std::vector<std::filesystem::path> files = given;
-  std::ranges::sort(files, [](const auto& one, const auto& other) {
-    const std::string first = stem_of(one), second = stem_of(other);
-    return first == second ? one < other : comes_before(first, second);
-  });
+  std::vector<std::filesystem::path> files = in_order(given);
   FileSeries as_given{.files = given,
                       .missing = {},
+                      .along = {},
                       .order = files == given ? FileOrder::OfBoth : FileOrder::AsGiven};
   FileSeries series{.files = files,
                     .missing = {},
+                    .along = {},
                     .order = files == given ? FileOrder::OfBoth : FileOrder::OfNumbers};
   const std::filesystem::path folder =
       files.front().has_parent_path() ? files.front().parent_path() : ".";
@@ -219,10 +271,15 @@ FileSeries in_series(const std::vector<std::filesystem::path>& given, bool are_c
                                      " to " + name(files.back()) + ": name those of one movie" +
                                      (counting.decimal ? " in their order" : ""));
   }
+  if (!counting.number) return series;  // one file
+  const Around here = around(parts.front(), *counting.number);
+  constexpr std::array<std::string_view, 8> kNoTimes{"c",  "ch",  "channel",  "w",
+                                                     "xy", "pos", "position", "well"};
+  if (std::ranges::find(kNoTimes, here.before) != kNoTimes.end()) series.along = here.before;
   std::vector<std::int64_t> numbers;
   for (const NameParts& part : parts) {
-    const auto number = counting.number ? number_in(part.numbers[*counting.number]) : std::nullopt;
-    if (number) numbers.push_back(*number);
+    const auto number = number_in(part.numbers[*counting.number]);
+    if (number && !here.is_date) numbers.push_back(*number);
   }
   series.missing = missing_between(numbers);
   return series;
@@ -236,8 +293,13 @@ std::vector<std::filesystem::path> tiffs_in(const std::filesystem::path& folder)
     std::ranges::transform(end, end.begin(),
                            [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const bool hidden = entry.path().filename().string().starts_with('.');
-    if ((end == ".tif" || end == ".tiff") && !hidden && entry.is_regular_file(error)) {
-      files.push_back(entry.path());
+    if (hidden || (end != ".tif" && end != ".tiff")) continue;
+    if (entry.is_regular_file(error)) files.push_back(entry.path());
+    if (entry.is_symlink(error) && !entry.exists(error)) {
+      throw RecordingError(entry.path(),
+                           "is a link to " +
+                               std::filesystem::read_symlink(entry.path(), error).string() +
+                               ", which is not there: bring it to its place, or remove the link");
     }
   }
   if (files.empty()) throw RecordingError(folder, "is a folder without a TIFF file (.tif, .tiff)");

@@ -15,6 +15,7 @@ enum class FileOrder : std::uint8_t { OfBoth, OfNumbers, AsGiven };
 struct FileSeries {
   std::vector<std::filesystem::path> files;  ///< in order
   std::string missing;                       ///< numbers between theirs; "": none
+  std::string along;                         ///< "ch", "pos": what is no time; "": may be one
   FileOrder order = FileOrder::OfBoth;       ///< of the numbers in their names, and as given
 };
 

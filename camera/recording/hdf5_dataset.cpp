@@ -2,6 +2,8 @@
 #include "camera/recording/hdf5_dataset.hpp"
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "base/counted.hpp"
 #include "camera/recording/hdf5_labels.hpp"
@@ -78,6 +80,7 @@ class DatasetSearch {
         }
         continue;
       }
+      if (!is_new(group, name.data())) continue;
       const H5I_type_t kind = H5Iget_type(object.get());
       if (kind == H5I_GROUP) search(object.get(), here, depth + 1);
       if (kind != H5I_DATASET) continue;
@@ -90,7 +93,15 @@ class DatasetSearch {
     }
   }
 
+  /// Several links may lead to one object.
+  bool is_new(hid_t group, const char* name) {
+    H5G_stat_t there{};
+    if (H5Gget_objinfo(group, name, 1, &there) < 0) return true;
+    return known_.insert({there.fileno[0], there.fileno[1], there.objno[0], there.objno[1]}).second;
+  }
+
   std::vector<std::string> found_, others_, broken_;
+  std::set<std::array<unsigned long, 4>> known_;
   std::size_t seen_ = 0;
 };
 
@@ -246,8 +257,13 @@ Hdf5Dataset open_hdf5_dataset(const StackSettings& settings) {
   Hdf5Dataset opened{.path = path};
   opened.file = open_file(path, opened.truncated);
   if (!opened.file) {
+    const std::string reason = hdf5_reason();
+    const bool written = reason.find("unable to lock file") != std::string::npos ||
+                         reason.find("already open for write") != std::string::npos;
     fail_by_hdf5(path, opened.truncated ? "is truncated, and cannot be read as HDF5"
-                                        : "cannot be read as HDF5");
+                       : written ? "is open in a program that writes it, or was when that crashed: "
+                                   "read it when it is closed"
+                                 : "cannot be read as HDF5");
   }
   try {
     std::string broken;

@@ -42,12 +42,41 @@ std::vector<std::string> texts_of(hid_t dataset, const char* name) {
   return texts;
 }
 
-/// A label for each dimension, or none.
+/// The names of the datasets that are scales of the dimensions, as netCDF and xarray have them.
+std::vector<std::string> scales_of(hid_t dataset) {
+  constexpr const char* kScales = "DIMENSION_LIST";
+  std::vector<std::string> names;
+  if (H5Aexists(dataset, kScales) <= 0) return names;
+  const Hdf5Handle attribute(H5Aopen(dataset, kScales, H5P_DEFAULT), H5Aclose);
+  const Hdf5Handle space(attribute ? H5Aget_space(attribute.get()) : H5I_INVALID_HID, H5Sclose);
+  const Hdf5Handle type(H5Tvlen_create(H5T_STD_REF_OBJ), H5Tclose);
+  const hssize_t points = space ? H5Sget_simple_extent_npoints(space.get()) : 0;
+  if (!type || points < 1 || points > kMostTexts) return names;
+  std::vector<hvl_t> read(static_cast<std::size_t>(points));
+  if (H5Aread(attribute.get(), type.get(), read.data()) < 0) return names;
+  for (const hvl_t& scales : read) {
+    std::array<char, 1024> path{};
+    if (scales.len > 0) H5Rget_name(dataset, H5R_OBJECT, scales.p, path.data(), path.size());
+    const std::string name = path.data();
+    names.push_back(name.substr(name.rfind('/') + 1));
+  }
+  H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, read.data());
+  return names;
+}
+
+/// A label for each dimension, or none. One without a label has the name of its scale.
 std::vector<std::string> labels_of(const Hdf5Dataset& opened) {
   const std::size_t rank = opened.dimensions.size.size();
   std::vector<std::string> labels = texts_of(opened.dataset.get(), "DIMENSION_LABELS");
-  if (labels.size() == rank) return labels;
-  labels.clear();
+  const std::vector<std::string> scales = scales_of(opened.dataset.get());
+  if (labels.size() != rank) labels.clear();
+  if (scales.size() == rank) {
+    labels.resize(rank);
+    for (std::size_t i = 0; i < rank; ++i) {
+      if (labels[i].empty()) labels[i] = scales[i];
+    }
+  }
+  if (!labels.empty()) return labels;
   const std::vector<std::string> tags = texts_of(opened.dataset.get(), "axistags");
   if (tags.size() != 1) return labels;
   const nlohmann::json said = nlohmann::json::parse(tags.front(), nullptr, false);

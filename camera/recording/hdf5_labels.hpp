@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What programs say of the dimensions of a dataset: labels of HDF5's dimension scales
-// (DIMENSION_LABELS, h5py's dims[0].label), vigra's and ilastik's "axistags". Used by one thread.
+// What programs say of the dimensions of a dataset: labels (DIMENSION_LABELS, h5py's
+// dims[0].label), the names of HDF5's dimension scales (DIMENSION_LIST, by netCDF and xarray),
+// vigra's and ilastik's "axistags". Used by one thread.
 #pragma once
 
 #include "camera/recording/hdf5_dataset.hpp"

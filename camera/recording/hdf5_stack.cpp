@@ -10,6 +10,7 @@
 
 #include "base/counted.hpp"
 #include "camera/recording/hdf5_dataset.hpp"
+#include "camera/recording/hdf5_pixels.hpp"
 #include "camera/recording/hdf5_sources.hpp"
 #include "camera/recording/stack_formats.hpp"
 
@@ -174,6 +175,24 @@ bool read_frames(const Hdf5Dataset& opened, const StackShape& shape, std::int64_
   return done;
 }
 
+/// Refuses a damaged dataset whose pixels have less room than its size says: HDF5 1.10 reads, and
+/// crashes, beyond it.
+void check_room(const Hdf5Dataset& opened, const StackShape& shape) {
+  const Hdf5Handle made(H5Dget_create_plist(opened.dataset.get()), H5Pclose);
+  const H5D_layout_t layout = H5Pget_layout(made.get());
+  const bool in_one_piece = layout == H5D_CONTIGUOUS && H5Pget_external_count(made.get()) == 0 &&
+                            H5Dget_offset(opened.dataset.get()) != HADDR_UNDEF;
+  if (layout != H5D_COMPACT && !in_one_piece) return;
+  const Hdf5Handle type(H5Dget_type(opened.dataset.get()), H5Tclose);
+  const hsize_t need =
+      static_cast<hsize_t>(shape.frames) * shape.pixels() * H5Tget_size(type.get());
+  const hsize_t there = H5Dget_storage_size(opened.dataset.get());
+  if (there >= need) return;
+  fail_by_hdf5(opened.path, opened.name + ": has " + std::to_string(there) +
+                                " bytes of pixels where " + std::to_string(need) +
+                                " are needed: the file is damaged");
+}
+
 /// Refuses a dataset whose filters are not all here, unless its first frame can be read: a filter
 /// may have been left out for each chunk.
 void check_filters(const Hdf5Dataset& opened, const StackShape& shape) {
@@ -287,9 +306,11 @@ std::unique_ptr<ImageStack> open_hdf5_stack(const StackSettings& settings) {
   if (const std::string missing = missing_sources(opened); !missing.empty()) {
     fail_by_hdf5(opened.path, opened.name + ": " + missing);
   }
+  check_room(opened, shape);
   check_filters(opened, shape);
   StackFacts facts;
   facts.notes = opened.notes;
+  for (std::string& note : notes_on_pixels(opened)) facts.notes.push_back(std::move(note));
   if (std::string without = pixels_without_source(opened); !without.empty())
     facts.notes.push_back(std::move(without));
   facts.from_int16 = shape.type == PixelType::F32 && is_whole_number(opened);

@@ -264,19 +264,29 @@ void ImageAxes::place(std::string_view axis, const AxisValue& value) {
   image[index] = values.try_emplace(value, next).first->second;
 }
 
+const AxisValue* ImageAxes::value_along(std::string_view name, std::size_t image) const {
+  const std::size_t axis = axis_named(name);
+  const int number = axis < images_[image].size() ? images_[image][axis] : 0;
+  if (number == 0) return nullptr;
+  const auto& values = axes_[axis].values;
+  return &std::ranges::find_if(values, [&](const auto& v) { return v.second == number; })->first;
+}
+
 std::string ImageAxes::place_of(std::size_t image) const {
   std::string place;
   for (const char* const name : {"channel", "position"}) {
-    const std::size_t axis = axis_named(name);
-    const int number = axis < images_[image].size() ? images_[image][axis] : 0;
-    if (number == 0) continue;
-    const auto& values = axes_[axis].values;
-    const AxisValue& value =
-        std::ranges::find_if(values, [&](const auto& v) { return v.second == number; })->first;
+    const AxisValue* const value = value_along(name, image);
+    if (value == nullptr) continue;
     place += (place.empty() ? "" : ", ") + std::string(name) + " " +
-             value.in_words().substr(0, kMostShown);
+             value->in_words().substr(0, kMostShown);
   }
   return place;
+}
+
+std::optional<double> ImageAxes::number_along(std::string_view axis, std::size_t image) const {
+  const AxisValue* const value = value_along(axis, image);
+  if (value == nullptr || !value->text.empty()) return std::nullopt;
+  return static_cast<double>(value->number) + value->fraction;
 }
 
 std::vector<std::size_t> ImageAxes::frames(const StackSettings& settings,

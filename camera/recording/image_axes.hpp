@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ class ImageAxes {
                                   std::vector<std::string>& notes) const;
   /// "channel GFP, position 2": of an image, as far as it says so.
   std::string place_of(std::size_t image) const;
+  /// Where an image stands along an axis; nothing where it does not say so by a number.
+  std::optional<double> number_along(std::string_view axis, std::size_t image) const;
 
  private:
   struct Axis {
@@ -51,6 +54,8 @@ class ImageAxes {
   class Choice;
 
   std::size_t axis_named(std::string_view name) const;  ///< axes_.size(): none is
+  /// nullptr: the image does not say.
+  const AxisValue* value_along(std::string_view name, std::size_t image) const;
 
   std::vector<Axis> axes_;
   std::vector<std::vector<int>> images_;  ///< by axis: the value's number, from 1; 0, or none: none

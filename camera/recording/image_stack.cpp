@@ -181,6 +181,12 @@ std::string truncated_note(const StackSettings& settings, std::int64_t whole,
   throw RecordingError(settings.path, text);
 }
 
+std::string lossy_note(const std::string& by, const std::string& loses) {
+  return "its pixels are packed by " + by + ", which " + loses +
+         ": what is left of the noise is not the camera's, and dim spots are off by more than is "
+         "told, and too bright; record uncompressed, or packed by LZW or deflate (gzip)";
+}
+
 StackFormat format_of(const StackSettings& settings) {
   if (settings.format) return *settings.format;
   if (has_raw_name(settings.path)) return StackFormat::PlainPixels;

@@ -63,6 +63,8 @@ struct StackFacts {
   std::vector<std::filesystem::path> files = {};  ///< that it is read from; none: as opened
   /// "channel GFP, position 2", of all frames, where the metadata say so, chosen or not.
   std::string place = {};
+  /// Where the only frame stands along time and z, as far as the metadata say so by numbers.
+  std::optional<double> time_number = std::nullopt, z_number = std::nullopt;
   bool from_int16 = false;  ///< the floats are whole numbers of 16 bits with a sign
 };
 

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/counted.hpp"
 #include "camera/recording/file_series.hpp"
 #include "camera/recording/micromanager.hpp"
 #include "camera/recording/stack_formats.hpp"
@@ -153,6 +156,75 @@ class TimesInOrder {
   std::string with_before_;
 };
 
+/// Where the frames of files of one frame each stand, by their metadata.
+class FramesInOrder {
+ public:
+  /// @throws RecordingError where they go along time and z
+  void add(const StackSettings& settings, const std::filesystem::path& file,
+           const StackFacts& facts) {
+    if (facts.time_number) times_.insert(*facts.time_number);
+    if (facts.z_number) depths_.insert(*facts.z_number);
+    if (times_.size() > 1 && depths_.size() > 1) {
+      throw RecordingError(
+          file, fmt::format("and the files before it are of several positions in z ({:g} and {:g}) "
+                            "at several times by their metadata: name the files of one position; "
+                            "the option {} leaves metadata aside",
+                            *depths_.begin(), *depths_.rbegin(), settings.names.every_page));
+    }
+    if (facts.time_number && before_ && *facts.time_number < *before_ && back_++ == 0) {
+      first_ = fmt::format("{} is frame {:g}, {} before it frame {:g}", file.filename().string(),
+                           *facts.time_number, with_before_, *before_);
+    }
+    before_ = facts.time_number;
+    with_before_ = file.filename().string();
+  }
+  [[nodiscard]] std::string in_words() const {
+    if (depths_.size() > 1) return "its frames are along z";
+    if (back_ == 0) return {};
+    return fmt::format("the metadata of {} are in another order than their names: {}",
+                       counted(back_, "file"), first_);
+  }
+
+ private:
+  std::set<double> times_, depths_;
+  std::optional<double> before_;
+  std::string with_before_, first_;
+  std::size_t back_ = 0;
+};
+
+/// Notes of single files; what several say alike is told once.
+class FileNotes {
+ public:
+  /// @param file  none where the note names files
+  void add(const std::filesystem::path& file, const std::string& note) {
+    const auto known = std::ranges::find(notes_, note, &Note::text);
+    if (known == notes_.end())
+      notes_.push_back({note, file.filename().string(), 0});
+    else
+      ++known->more;
+  }
+  [[nodiscard]] std::vector<std::string> in_words() const {
+    std::vector<std::string> texts;
+    for (const Note& note : notes_) {
+      if (texts.size() == kMostNotes) break;
+      const std::string more = note.more > 0 ? " and " + counted(note.more, "more file") : "";
+      texts.push_back(note.file + more + (note.file.empty() ? "" : ": ") + note.text);
+    }
+    if (notes_.size() > kMostNotes) {
+      texts.back() = "and " + std::to_string(notes_.size() - kMostNotes + 1) +
+                     " more such notes about single files";
+    }
+    return texts;
+  }
+
+ private:
+  struct Note {
+    std::string text, file;
+    std::size_t more;
+  };
+  std::vector<Note> notes_;
+};
+
 std::string in_words(FileOrder order) {
   switch (order) {
     case FileOrder::OfBoth:
@@ -170,10 +242,12 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
   StackShape shape;
   StackFacts facts;
   std::vector<std::int64_t> begins{0};
-  std::vector<std::string> notes;
+  FileNotes notes;
+  FramesInOrder order;
   std::unique_ptr<ImageStack> stack;
   std::string as_first, place, with_place;
   TimesInOrder times;
+  bool any_times = false;
   for (const std::filesystem::path& file : files) {
     stack = open_stack(settings_for(settings, file));
     if (begins.size() == 1) {
@@ -202,15 +276,20 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
                                      place + ": name the files of one; the option " +
                                      settings.names.every_page + " leaves metadata aside");
     }
-    for (const std::string& note : stack->notes()) {
-      notes.push_back(file.filename().string() + ": " + note);
-    }
-    if (std::string note = times.note_on(file, *stack); !note.empty()) notes.push_back(note);
+    for (const std::string& note : stack->notes()) notes.add(file, note);
+    if (const std::string note = times.note_on(file, *stack); !note.empty()) notes.add({}, note);
+    order.add(settings, file, stack->facts());
     for (const std::int64_t frame : stack->facts().repeats) {
       facts.repeats.push_back(begins.back() + frame);
     }
     begins.push_back(begins.back() + stack->shape().frames);
+    std::vector<double> here_s = stack->facts().times_s;
+    any_times = any_times || !here_s.empty();
+    here_s.resize(static_cast<std::size_t>(stack->shape().frames),
+                  std::numeric_limits<double>::quiet_NaN());
+    facts.times_s.insert(facts.times_s.end(), here_s.begin(), here_s.end());
   }
+  if (!any_times) facts.times_s.clear();
   shape.frames = begins.back();
   facts.files = files;
   if (files.size() > 1) {
@@ -218,16 +297,16 @@ std::unique_ptr<ImageStack> join(const StackSettings& settings, FileSeries serie
                           files.front().filename().string() + " to " +
                           files.back().filename().string() + in_words(series.order));
   }
+  if (!series.along.empty()) {
+    facts.notes.push_back("their names count behind '" + series.along +
+                          "': where these are channels or positions, they are no movie");
+  }
   if (!series.missing.empty()) {
     facts.notes.push_back("no file has the number " + series.missing +
                           ": frames are counted without");
   }
-  if (notes.size() > kMostNotes) {
-    notes[kMostNotes - 1] = "and " + std::to_string(notes.size() - kMostNotes + 1) +
-                            " more such notes about single files";
-    notes.resize(kMostNotes);
-  }
-  facts.notes.insert(facts.notes.end(), notes.begin(), notes.end());
+  if (std::string note = order.in_words(); !note.empty()) facts.notes.push_back(std::move(note));
+  for (std::string& note : notes.in_words()) facts.notes.push_back(std::move(note));
   return std::make_unique<JoinedStack>(settings, series.files, std::move(begins), std::move(stack),
                                        shape, std::move(facts));
 }

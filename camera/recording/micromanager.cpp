@@ -244,12 +244,15 @@ bool place_page(const std::string& text, ImageAxes& axes) {
     return !own->empty();
   }
   struct Known {
-    const char *axis, *number, *name;
+    const char *axis, *number, *older, *name;
   };
-  for (const auto& [axis, number, name] :
-       {Known{"time", "FrameIndex", nullptr}, Known{"channel", "ChannelIndex", "Channel"},
-        Known{"z", "SliceIndex", nullptr}, Known{"position", "PositionIndex", "PositionName"}}) {
-    const auto found = said.find(number);
+  for (const auto& [axis, number, older, name] :
+       {Known{"time", "FrameIndex", "Frame", nullptr},
+        Known{"channel", "ChannelIndex", "Channel", "Channel"},
+        Known{"z", "SliceIndex", "Slice", nullptr},
+        Known{"position", "PositionIndex", "PositionName", "PositionName"}}) {
+    auto found = said.find(number);
+    if (found == said.end()) found = said.find(older);
     if (found == said.end()) continue;
     any = true;
     const auto named = name != nullptr ? said.find(name) : said.end();
@@ -318,6 +321,10 @@ std::optional<PagedFrames> micromanager_pages(const StackSettings& settings, Tif
   PagedFrames frames{.files = {settings.path}, .places = {}, .said = 0, .missing = {}};
   const std::vector<std::size_t> images = axes.frames(settings, facts.notes);
   facts.place = axes.place_of(images.front());
+  if (images.size() == 1) {
+    facts.time_number = axes.number_along("time", images.front());
+    facts.z_number = axes.number_along("z", images.front());
+  }
   for (const std::size_t image : images) {
     frames.places.push_back({0, static_cast<std::int64_t>(image)});
   }

@@ -189,16 +189,13 @@ std::int64_t unnamed_pages(const TiffFile& file, const OmeMetadata& metadata,
   return unnamed;
 }
 
-/// When the frames were taken, as far as the planes say it.
-std::vector<double> times_of(const OmeImage& image, const PlaneChoice& choice) {
+/// When the frames that are there were taken, as far as the planes say it.
+std::vector<double> times_of(const OmeImage& image, const PlaneChoice& choice, std::size_t frames) {
   std::vector<double> times_s;
   for (const OmePlaneTime& said : image.times) {
     const std::int64_t frame = choice.frame_of(said.plane);
-    if (frame < 0) continue;
-    if (times_s.empty()) {
-      times_s.resize(static_cast<std::size_t>(choice.frames()),
-                     std::numeric_limits<double>::quiet_NaN());
-    }
+    if (frame < 0 || static_cast<std::size_t>(frame) >= frames) continue;
+    if (times_s.empty()) times_s.resize(frames, std::numeric_limits<double>::quiet_NaN());
     times_s[static_cast<std::size_t>(frame)] = said.time_s;
   }
   return times_s;
@@ -290,7 +287,7 @@ PagedFrames ome_pages(const StackSettings& settings, const TiffFile& file,
     facts.notes.push_back(std::move(others));
   if (finder.surplus() > 0 && frames.missing.empty())
     facts.notes.push_back(finder.surplus_in_words());
-  facts.times_s = times_of(image, choice);
+  facts.times_s = times_of(image, choice, frames.places.size());
   facts.repeats = repeats_in(frames.places);
   if (!facts.repeats.empty()) {
     facts.notes.push_back(

@@ -204,13 +204,14 @@ class Reader {
       std::string_view name;
       double seconds;
     };
-    constexpr std::array<Unit, 7> kUnits{{{"s", 1},
+    constexpr std::array<Unit, 8> kUnits{{{"s", 1},
                                           {"ms", 1e-3},
                                           {"\u00b5s", 1e-6},
                                           {"\u03bcs", 1e-6},
                                           {"ns", 1e-9},
                                           {"min", 60},
-                                          {"h", 3600}}};
+                                          {"h", 3600},
+                                          {"d", 86400}}};
     for (const Unit& known : kUnits) {
       if (unit == known.name && std::isfinite(value)) return value * known.seconds;
     }

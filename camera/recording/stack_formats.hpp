@@ -63,6 +63,11 @@ std::int64_t whole_images(const std::filesystem::path& path, std::uint64_t offse
 std::string truncated_note(const StackSettings& settings, std::int64_t whole,
                            std::optional<std::int64_t> said, const std::string& detail);
 
+/// The note of a stack whose pixels are no longer those of the camera.
+/// @param by     what they are packed by
+/// @param loses  "loses", "may lose"
+std::string lossy_note(const std::string& by, const std::string& loses);
+
 /// @throws RecordingError for no pixels, or more than kMaxFramePixels
 void check_frame_size(const std::filesystem::path& path, std::int64_t width_px,
                       std::int64_t height_px);

@@ -88,6 +88,7 @@ TiffFile::TiffFile(const std::filesystem::path& path)
   // m: not mapped into memory, where reading a file that has shrunk would be a SIGBUS.
   tiff_.reset(TIFFOpenExt(path.c_str(), "rm", options.get()));
   if (!tiff_) fail("cannot be read as TIFF: it is none, truncated or damaged");
+  complaints_->last.clear();  // a tag of the first page that is wrong breaks no chain
   pages_ = static_cast<std::int64_t>(TIFFNumberOfDirectories(tiff_.get()));
   chain_complaint_ = std::exchange(complaints_->last, {});
   if (chain_complaint_.empty()) chain_complaint_ = loop_in_words();
@@ -347,7 +348,10 @@ std::string TiffFile::text_of(std::uint32_t tag) const {
 }
 
 std::optional<std::uint64_t> TiffFile::plain_pixels_at() const {
-  if (is_compressed() || is_double() || TIFFIsTiled(tiff_.get()) != 0) return std::nullopt;
+  if (is_compressed() || is_double() || TIFFIsTiled(tiff_.get()) != 0 ||
+      small_tag(TIFFTAG_FILLORDER) != FILLORDER_MSB2LSB) {
+    return std::nullopt;
+  }
   const std::uint32_t strips = TIFFNumberOfStrips(tiff_.get());
   for (std::uint32_t i = 1; i < strips; ++i) {
     const std::uint64_t end =
@@ -365,6 +369,32 @@ std::uint64_t TiffFile::plain_bytes() const {
 
 bool TiffFile::is_compressed() const {
   return small_tag(TIFFTAG_COMPRESSION) != COMPRESSION_NONE;
+}
+
+std::vector<std::string> TiffFile::notes_on_pixels() const {
+  std::vector<std::string> notes;
+  const std::uint16_t compression = small_tag(TIFFTAG_COMPRESSION);
+  if (compression == COMPRESSION_OJPEG || compression == COMPRESSION_JPEG)
+    notes.push_back(lossy_note(codec_name(compression), "loses"));
+  if (compression == COMPRESSION_LERC)
+    notes.push_back(lossy_note(codec_name(compression), "may lose"));
+  constexpr std::array<const char*, 9> kStored{"",
+                                               "",
+                                               "from right to left",
+                                               "from right to left, the last row first",
+                                               "the last row first",
+                                               "as columns",
+                                               "as columns from right to left",
+                                               "as columns from right to left, the last first",
+                                               "as columns, the last first"};
+  const std::uint16_t orientation = small_tag(TIFFTAG_ORIENTATION);
+  if (orientation > ORIENTATION_TOPLEFT && orientation < kStored.size()) {
+    notes.push_back(std::string("its pages say that they are stored ") + kStored[orientation] +
+                    " (Orientation " + std::to_string(orientation) +
+                    "): they are read as they are stored, as ImageJ and tifffile do, and x and y "
+                    "are those of such images");
+  }
+  return notes;
 }
 
 std::uint64_t TiffFile::directory_at() const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -59,6 +60,9 @@ class TiffFile {
   /// Bytes of the current page's strips or tiles, uncompressed.
   std::uint64_t plain_bytes() const;
   bool is_compressed() const;
+  /// What the current page's tags say of its pixels that changes what they are worth, as sentences:
+  /// a compression that loses, rows or columns that begin elsewhere.
+  std::vector<std::string> notes_on_pixels() const;
   /// Where the current page's directory is.
   std::uint64_t directory_at() const;
 

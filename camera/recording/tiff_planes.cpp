@@ -323,7 +323,8 @@ std::optional<TiffPlanes> fluoview_planes(const StackSettings& settings, const T
                                                                : nullptr;
     along.insert(along.begin(), {known != nullptr ? known : "axis " + name, size});
   }
-  if (along.size() < 2) return std::nullopt;  // each page is a frame
+  // Each page is a frame.
+  if (along.empty() || (along.size() == 1 && along.front().name == "time")) return std::nullopt;
   return pages_along(settings, file, "FluoView", along);
 }
 
@@ -346,10 +347,34 @@ std::int64_t scanimage_channels(const std::string& text) {
   return channels;
 }
 
+/// How many positions in z ScanImage went to; below 2: it stayed, or did not write this.
+std::int64_t scanimage_slices(const std::string& text) {
+  const auto says = [&](std::string_view key) {
+    return text.find(std::string(key) + "true") != std::string::npos ||
+           text.find(std::string(key) + "1") != std::string::npos;
+  };
+  const auto number = [&](std::string_view key) -> std::int64_t {
+    const std::size_t at = text.find(key);
+    if (at == std::string::npos) return 0;
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const Numbers numbers =
+        numbers_in(std::string_view(text).substr(at + key.size(), end - at - key.size()));
+    return numbers.empty() ? 0 : numbers.front();
+  };
+  if (says("SI.hStackManager.enable = ") || says("SI.hFastZ.enable = "))
+    return number("SI.hStackManager.numSlices = ");
+  return text.starts_with("state.") ? number("state.acq.numberOfZSlices=") : 0;
+}
+
 std::optional<TiffPlanes> scanimage_planes(const StackSettings& settings, const TiffFile& file,
                                            FileBytes& bytes, const TiffDirectory& first) {
   for (const std::uint16_t tag : {kSoftware, kDescription}) {
     for (const std::string& text : texts_of(bytes, first, tag)) {
+      if (const std::int64_t slices = scanimage_slices(text); slices > 1) {
+        refuse(settings, "ScanImage wrote it at " + std::to_string(slices) +
+                             " positions in z, whose order among its pages is not read: save one "
+                             "position as a file");
+      }
       const std::int64_t channels = scanimage_channels(text);
       if (channels < 2) continue;
       return pages_along(settings, file, "ScanImage",

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/counted.hpp"
+#include "camera/recording/imagej_text.hpp"
 #include "camera/recording/micromanager.hpp"
 #include "camera/recording/ome_pages.hpp"
 #include "camera/recording/planes.hpp"
@@ -18,73 +17,6 @@
 namespace driftd::camera {
 namespace {
 
-/// The number of `key=NUMBER` on a line of its own in an ImageJ description.
-template <class Number = double>
-std::optional<Number> imagej_number(std::string_view description, std::string_view key) {
-  for (std::size_t begin = 0; begin < description.size();) {
-    const std::size_t end = std::min(description.find('\n', begin), description.size());
-    const std::string_view line = description.substr(begin, end - begin);
-    if (line.starts_with(key) && line.substr(key.size()).starts_with('=')) {
-      const std::string_view text = line.substr(key.size() + 1);
-      Number value{};
-      const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (result.ec == std::errc() && std::isfinite(value)) return value;
-    }
-    begin = end + 1;
-  }
-  return std::nullopt;
-}
-
-/// The same if it is above 0.
-template <class Number>
-std::optional<Number> imagej_value(std::string_view description, std::string_view key) {
-  const auto value = imagej_number<Number>(description, key);
-  return value && *value > 0 ? value : std::nullopt;
-}
-
-/// SCIFIO writes the same.
-bool is_imagej(std::string_view description) {
-  return description.starts_with("ImageJ=") || description.starts_with("SCIFIO=");
-}
-
-/// How many images ImageJ says it wrote; 1 where it does not say.
-std::int64_t images_said(std::string_view description) {
-  if (!is_imagej(description)) return 1;
-  return imagej_value<std::int64_t>(description, "images").value_or(1);
-}
-
-/// The extent of an ImageJ hyperstack; one axis alone where it is none.
-/// @throws RecordingError where its numbers contradict one another
-PlaneExtent extent_said(const StackSettings& settings, std::string_view description,
-                        std::int64_t images) {
-  PlaneExtent extent;
-  extent.t = images;
-  const auto said = [&](std::string_view key) {
-    const auto value = imagej_value<std::int64_t>(description, key).value_or(1);
-    return std::min(value, kMostPlanes);
-  };
-  PlaneExtent hyperstack{.z = said("slices"), .c = said("channels"), .t = said("frames")};
-  const std::int64_t at_each_time = hyperstack.c * hyperstack.z;
-  const bool agrees = at_each_time <= kMostPlanes && at_each_time * hyperstack.t == images;
-  if (!is_imagej(description)) return extent;
-  if (agrees) return hyperstack;
-  if (hyperstack.c > 1) {
-    throw RecordingError(settings.path, "has " + counted(images, "image") +
-                                            ", its description says " +
-                                            counted(hyperstack.c, "channel") + ", " +
-                                            counted(hyperstack.z, "slice") + " and " +
-                                            counted(hyperstack.t, "frame") + "; the option " +
-                                            settings.names.every_page + " takes each page");
-  }
-  return extent;
-}
-
-std::optional<double> rate_said_hz(std::string_view description) {
-  const auto interval_s = imagej_value<double>(description, "finterval");
-  if (interval_s && std::isfinite(1 / *interval_s)) return 1 / *interval_s;
-  return imagej_value<double>(description, "fps");
-}
-
 /// The word that stands for 0 where those of the current page have a sign: ImageJ adds 32768, and
 /// says so as a calibration. Nothing: they have none.
 std::optional<std::uint16_t> zero_of_words(const TiffFile& file) {
@@ -92,7 +24,7 @@ std::optional<std::uint16_t> zero_of_words(const TiffFile& file) {
   const std::string_view description = file.description();
   if (file.shape().type != PixelType::U16 || !is_imagej(description)) return std::nullopt;
   const auto says = [&](std::string_view key, double wanted) {
-    return imagej_number(description, key) == wanted;
+    return number_said(description, key) == wanted;
   };
   if (says("cf", 0) && says("c0", -32768) && says("c1", 1)) return std::uint16_t{0x8000};
   return std::nullopt;
@@ -191,6 +123,10 @@ std::size_t whole_frames(PageReader& reader, const std::vector<PagePlace>& place
   return static_cast<std::size_t>(end - places.begin());
 }
 
+void tell_of_pixels(const TiffFile& file, StackFacts& facts) {
+  for (std::string& note : file.notes_on_pixels()) facts.notes.push_back(std::move(note));
+}
+
 std::unique_ptr<ImageStack> open_pages(const StackSettings& settings,
                                        std::unique_ptr<TiffFile> file, PagedFrames frames,
                                        StackFacts facts) {
@@ -217,6 +153,7 @@ std::unique_ptr<ImageStack> open_pages(const StackSettings& settings,
                           std::to_string(frames.places.front().page) + " is " +
                           in_words(shape, reader.file()) + ": the page counts");
   }
+  tell_of_pixels(reader.file(), facts);
   shape.frames = static_cast<std::int64_t>(whole);
   return std::make_unique<PagedStack>(std::move(reader), std::move(frames.places), shape,
                                       std::move(facts));
@@ -232,6 +169,7 @@ std::unique_ptr<ImageStack> open_imagej_stack(const StackSettings& settings, con
   }
   const PlaneExtent extent = extent_said(settings, file.description(), images);
   const PlaneChoice choice(settings, extent);
+  tell_of_pixels(file, facts);
   StackShape shape = file.shape();
   shape.frames = choice.frames();
   const std::int64_t first = planes_before(extent, choice.plane_of(0));
@@ -295,6 +233,7 @@ std::unique_ptr<ImageStack> open_planes_behind(const StackSettings& settings, Ti
               " images stand behind one page, which is packed, in tiles or of 64 bits a pixel: how "
               "they are laid out is not known");
   }
+  tell_of_pixels(file, facts);
   StackShape shape = file.shape();
   const std::uint64_t apart = std::max<std::uint64_t>(planes.bytes_apart, shape.frame_bytes());
   const std::uint64_t size = FileBytes(settings.path).size();

@@ -48,7 +48,7 @@ void frame_times(Bytes bytes) {
       require(error.what()[0] != '\0', "a refusal says something");
     }
     try {
-      const auto texts = clients::read_column(file.path(), column);
+      const auto texts = clients::read_column(file.path(), column, true);
       require(!texts.empty(), "a list has values");
       for (const std::string& text : texts) check_time(text);
     } catch (const std::runtime_error& error) {

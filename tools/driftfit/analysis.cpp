@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <future>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -347,15 +348,35 @@ std::string moves_in_words(const DriftSolution& solution, const std::vector<Pick
   return moved + (moved.empty() || apart.empty() ? "" : "\n") + apart;
 }
 
-/// A line where the metadata have the times of some frames alone; else "".
-std::string untimed_in_words(const DriftTrace& trace) {
+/// Lines where the metadata have the times of some frames alone, or times that are not in the order
+/// of the frames; else "".
+std::string times_in_words(const DriftTrace& trace) {
   if (trace.times_s.empty()) return {};
   const auto begin = trace.times_s.begin() + trace.first_frame;
   const auto end = begin + static_cast<std::ptrdiff_t>(trace.points.size());
-  const auto none = std::count_if(begin, end, [](double time_s) { return std::isnan(time_s); });
-  if (none == 0) return {};
-  return fmt::format("of {} the metadata have no time: time_s is empty there\n",
-                     counted(none, "frame"));
+  std::int64_t none = 0, early = 0;
+  double last_s = -std::numeric_limits<double>::infinity();
+  std::string first;
+  for (auto time_s = begin; time_s != end; ++time_s) {
+    if (std::isnan(*time_s)) ++none;
+    if (*time_s < last_s && early++ == 0) {
+      first = fmt::format("frame {} at {:.6g} s behind one at {:.6g} s",
+                          time_s - trace.times_s.begin(), *time_s, last_s);
+    }
+    if (!std::isnan(*time_s)) last_s = *time_s;
+  }
+  std::string text;
+  if (none > 0) {
+    text = fmt::format("of {} the metadata have no time: time_s is empty there\n",
+                       counted(none, "frame"));
+  }
+  if (early > 0) {
+    text += fmt::format(
+        "by the metadata {} earlier than what stands before, first {}: the frames "
+        "may be in another order, or the times of another clock\n",
+        counted(early, "frame is", "frames are"), first);
+  }
+  return text;
 }
 
 /// What is lacking; "" where every frame has a drift.
@@ -460,7 +481,7 @@ Outcome follow_markers(const Run& as_given) {
     if (!more.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + more;
   }
   if (!markers.note.empty()) outcome.summary += markers.note + "\n";
-  outcome.summary += untimed_in_words(trace);
+  outcome.summary += times_in_words(trace);
   if (!markers.size_reason.empty()) outcome.summary += markers.size_reason + "\n";
   outcome.summary += fmt::format("written: {}\n", results.names());
   return outcome;

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/replaceable.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -17,9 +18,8 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
   if (!std::filesystem::is_directory(folder, error)) {
     throw OutputError(path_, "there is no folder " + folder.string());
   }
-  if (std::filesystem::is_directory(path_, error) || !path_.has_filename()) {
-    throw OutputError(path_, "is a folder");
-  }
+  if (!path_.has_filename()) throw OutputError(path_, "is a folder");
+  if (const std::string why = why_not_replaced(path_); !why.empty()) throw OutputError(path_, why);
   temporary_ = folder / ("." + path_.filename().string() + "." + std::to_string(getpid()));
   std::filesystem::remove(temporary_, error);
 }

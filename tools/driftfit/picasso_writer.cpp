@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "base/yaml/scalar.hpp"
 #include "camera/recording/hdf5_handle.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/localization_files.hpp"
@@ -156,7 +157,7 @@ void write_picasso_description(const OutputFile& output, const std::filesystem::
   const std::filesystem::path full = std::filesystem::absolute(stack, error);
   TextFile file(output);
   file.write(yaml_document({{"Data Type", std::string(name_of(shape.type))},
-                            {"File", (error ? stack : full).string()},
+                            {"File", yaml::printable((error ? stack : full).string())},
                             {"Frames", shape.frames},
                             {"Height", std::int64_t{shape.height_px}},
                             {"Width", std::int64_t{shape.width_px}}}));

@@ -4,25 +4,25 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/counted.hpp"
+#include "base/table_text.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/yaml_files.hpp"
 
 namespace driftd::tools {
 namespace {
-
-/// Excel begins its UTF-8 files with it.
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlank = " \t\r\"";
@@ -47,6 +47,7 @@ std::vector<std::string_view> fields_of(std::string_view line, char end) {
 }
 
 std::optional<double> number(std::string text, bool decimal_comma) {
+  text = without_thousands(text);
   if (decimal_comma) std::replace(text.begin(), text.end(), ',', '.');
   const char* first = text.data();
   double value = 0;
@@ -113,19 +114,35 @@ Columns columns_of(const std::filesystem::path& path, std::string_view header,
           std::string(header.substr(0, 80)) + "'");
 }
 
+/// @throws InputError, also for a file of ROIs
+std::vector<std::string> lines_of(const std::filesystem::path& path) {
+  if (std::filesystem::is_regular_file(path)) {  // a pipe gives its first bytes once
+    std::ifstream file(path, std::ios::binary);
+    std::string begin(4, '\0');
+    file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+    if (begin == "Iout" || begin == "PK\x03\x04") {
+      throw InputError(path,
+                       "holds ROIs of ImageJ, which are not read: in ImageJ choose Centroid by "
+                       "Analyze, Set Measurements, measure them, and save the results as .csv");
+    }
+  }
+  try {
+    return text_lines(path);
+  } catch (const std::runtime_error& error) {
+    throw InputError(path, error.what());
+  }
+}
+
 /// @param note  gets a sentence where lines of other frames were left out
 std::vector<Pick> read_table_picks(const std::filesystem::path& path,
                                    std::optional<double> pixel_nm, std::string& note) {
-  std::ifstream file(path);
-  if (!file) throw InputError(path, "cannot be opened");
   std::vector<Pick> picks;
   std::optional<Columns> columns;
   std::optional<double> first_frame;
   std::size_t left_out = 0;
   int line_number = 0;
-  for (std::string line; std::getline(file, line);) {
-    if (++line_number == 1 && line.starts_with(kByteOrderMark))
-      line.erase(0, kByteOrderMark.size());
+  for (const std::string& line : lines_of(path)) {
+    ++line_number;
     const std::string_view text = trimmed(line);
     if (text.empty() || text.starts_with('#')) continue;
     if (!columns) {
@@ -135,7 +152,7 @@ std::vector<Pick> read_table_picks(const std::filesystem::path& path,
     const auto fields = fields_of(line, columns->end);
     const auto field = [&](std::size_t i) {
       const std::string found(i < fields.size() ? fields[i] : "");
-      if (const auto value = number(found, columns->end == ';')) return *value;
+      if (const auto value = number(found, columns->end != ',')) return *value;
       throw InputError(path, "line " + std::to_string(line_number) + ": column " +
                                  std::to_string(i + 1) + " is '" + found + "', not a number");
     };
@@ -184,7 +201,9 @@ std::vector<Pick> read_picks(const std::filesystem::path& path, std::optional<do
   if (std::filesystem::is_directory(path, ignored)) {
     throw InputError(path, "is a folder, not a file of picks");
   }
-  const std::string end = path.extension().string();
+  std::string end = path.extension().string();
+  std::ranges::transform(end, end.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::string left_out;
   std::vector<Pick> picks = end == ".yaml" || end == ".yml"
                                 ? read_yaml_picks(path)

@@ -3,6 +3,7 @@
 
 #include <system_error>
 
+#include "base/replaceable.hpp"
 #include "camera/recording/micromanager.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/few_digits.hpp"
@@ -101,11 +102,8 @@ Results::Results(const Options& options, const camera::StackShape& shape,
 OutputFile* Results::add(const std::filesystem::path& path) {
   if (path.empty()) return nullptr;
   std::error_code error;
-  for (const std::filesystem::path& input : inputs_) {
-    if (std::filesystem::equivalent(path, input, error)) {
-      throw OutputError(path, "is an input");
-    }
-  }
+  if (const std::string why = why_not_replaced(path, inputs_); !why.empty())
+    throw OutputError(path, why);
   if (!options_.outputs.overwrite && std::filesystem::exists(path, error)) {
     throw OutputError(path, "exists already; --overwrite replaces it");
   }

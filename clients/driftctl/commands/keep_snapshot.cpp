@@ -15,6 +15,7 @@
 
 #include "base/monotonic.hpp"
 #include "base/process/stop_signal.hpp"
+#include "base/replaceable.hpp"
 #include "clients/driftctl/camera/snapshot_image.hpp"
 
 namespace driftd::clients {
@@ -43,6 +44,8 @@ Outcome next_one(const std::function<Reply()>& ask) {
 }  // namespace
 
 void replace_snapshot(const Reply& snapshot, const std::filesystem::path& file) {
+  if (const std::string why = why_not_replaced(file); !why.empty())
+    throw std::runtime_error(fmt::format("cannot write {}: it {}", file.string(), why));
   const std::filesystem::path beside =
       file.parent_path() / fmt::format(".{}.{}.tmp", file.filename().string(), getpid());
   try {

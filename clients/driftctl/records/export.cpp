@@ -2,7 +2,9 @@
 #include "clients/driftctl/records/export.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -11,10 +13,12 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "base/counted.hpp"
 #include "base/process/option_range.hpp"
+#include "base/time_text.hpp"
 #include "clients/driftctl/records/frame_times.hpp"
 #include "clients/driftctl/records/record_files.hpp"
 #include "clients/driftctl/records/science_drift.hpp"
@@ -42,6 +46,31 @@ struct ExportOptions {
   double exposure_ms = 0, pixel_size_nm = 0;
   std::vector<double> matrix = {1, 0, 0, 1};
 };
+
+/// A time as people read it, of the clock that it is of.
+std::string time_in_words(Clock clock, std::int64_t ns) {
+  return clock == Clock::Wall ? date_time_text(ns)
+                              : fmt::format("{:.3f} s", static_cast<double>(ns) * 1e-9);
+}
+
+/// @throws std::runtime_error where none of another camera's frames has a drift
+void check_any_measured(const std::vector<ScienceDrift>& drifts, const ExportOptions& options,
+                        const DriftCurve& curve, const std::vector<std::int64_t>& times_ns) {
+  if (std::ranges::any_of(drifts, &ScienceDrift::measured)) return;
+  const auto [least, most] = std::ranges::minmax(times_ns);
+  const bool by_wall = options.clock == Clock::Wall;
+  const auto of_record = [&](const DriftCurve::Place& place) {
+    return time_in_words(options.clock, by_wall ? place.wall_ns : place.taken_ns);
+  };
+  throw std::runtime_error(fmt::format(
+      "{}: at none of its {} the record has a drift: they go from {} to {}, the record's frames "
+      "with a drift from {} to {}{}. Is it the record of that time? --unit, --column, --clock or "
+      "an "
+      "offset from UTC may be wrong",
+      options.times.string(), counted(times_ns.size(), "time"), time_in_words(options.clock, least),
+      time_in_words(options.clock, most), of_record(curve.first()), of_record(curve.last()),
+      by_wall ? "" : " of CLOCK_MONOTONIC"));
+}
 
 /// The drift while the other camera exposed, by the list of times that the user gave.
 std::vector<ScienceDrift> drifts_at_times(const ExportOptions& options, const DriftCurve& curve,
@@ -80,6 +109,7 @@ std::vector<ScienceDrift> drifts_at_times(const ExportOptions& options, const Dr
                "passed twice or never, and they have no drift\n",
                counted(wall.steps(), "time"), not_joined);
   }
+  check_any_measured(drifts, options, curve, times.ns);
   return drifts;
 }
 
@@ -89,8 +119,20 @@ std::vector<ScienceDrift> drifts_of(const ExportOptions& options, const RecordFi
   if (curve.empty()) throw std::runtime_error("the record has no frame with a drift");
   std::vector<ScienceDrift> drifts;
   if (!options.frame_ids.empty()) {
-    for (const std::string& text : read_column(options.frame_ids, options.column))
-      drifts.push_back(curve.at_frame(frame_number(text)));
+    std::vector<std::uint64_t> ids;
+    for (const std::string& text :
+         read_column(options.frame_ids, options.column, options.column_told)) {
+      ids.push_back(frame_number(text));
+      drifts.push_back(curve.at_frame(ids.back()));
+    }
+    if (std::ranges::none_of(drifts, &ScienceDrift::measured)) {
+      const auto [least, most] = std::ranges::minmax(ids);
+      throw std::runtime_error(fmt::format(
+          "{}: none of its {} is that of a frame with a drift: they go from {} to {}, the record's "
+          "from {} to {}",
+          options.frame_ids.string(), counted(ids.size(), "number"), least, most,
+          curve.first().frame_id, curve.last().frame_id));
+    }
   } else {
     const WallClock wall(record.clock());
     drifts = drifts_at_times(options, curve, wall);
@@ -133,8 +175,6 @@ std::vector<ScienceDrift> without_gaps(std::vector<ScienceDrift> drifts) {
     }
     last = i;
   }
-  if (last == drifts.size())
-    throw std::runtime_error("no frame of the list lies within the record");
   for (std::size_t k = last + 1; k < drifts.size(); ++k) {
     drifts[k].x_nm = drifts[last].x_nm;
     drifts[k].y_nm = drifts[last].y_nm;
@@ -184,7 +224,9 @@ void export_drift(const ExportOptions& options, const RecordFiles& record) {
         "the sample");
   }
   const std::vector<ScienceDrift> drifts = drifts_of(options, record);
-  TextOutput out(options.output);
+  std::vector<fs::path> inputs = options.files;
+  inputs.insert(inputs.end(), {options.times, options.frame_ids});
+  TextOutput out(options.output, inputs);
   if (options.format == Format::Picasso) write_picasso(out, drifts, options.pixel_size_nm);
   if (options.format == Format::Thunderstorm) write_thunderstorm(out, drifts);
   if (options.format == Format::Csv) write_drift_csv(out, drifts);
@@ -227,9 +269,26 @@ void export_tables(const fs::path& folder, const RecordFiles& record) {
   fmt::print("{}: one CSV file a table\n", folder.string());
 }
 
+/// A name beside a file's, until that is whole. What has it goes at the end.
+struct Unfinished {
+  explicit Unfinished(const fs::path& file) : path(file) {
+    path += ".part-" + std::to_string(getpid());
+  }
+  ~Unfinished() {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  fs::path path;
+};
+
 /// All files of a recording as one, with the daemon's own layout.
 void export_hdf5(const fs::path& file, const RecordFiles& record) {
-  record::FileWriter out(file, record.header(), {.frames = 4096, .localizations = 32'768});
+  if (fs::exists(file)) throw std::runtime_error(file.string() + ": is there already");
+  const Unfinished unfinished(file);
+  record::FileWriter out(unfinished.path, record.header(),
+                         {.frames = 4096, .localizations = 32'768});
   record.each_frames([&](std::span<const record::FrameRow> rows) { out.append(rows); });
   record.each_localizations(
       [&](std::span<const record::LocalizationRow> rows) { out.append(rows); });
@@ -238,6 +297,7 @@ void export_hdf5(const fs::path& file, const RecordFiles& record) {
   out.append(std::span<const record::CounterRow>(record.counters()));
   out.append(std::span<const record::Event>(record.events()));
   out.close(record.end());
+  fs::rename(unfinished.path, file);
   fmt::print("{}: {} in one\n", file.string(), counted(record.files().size(), "file"));
 }
 
@@ -332,9 +392,16 @@ void add_export(CLI::App& app) {
       ->add_option("--matrix", o->matrix,
                    "a b c d: from driftd's image axes to the other camera's, x' = a x + b y, "
                    "y' = c x + d y")
-      ->expected(4);
+      ->expected(4)
+      ->check(in_range(-1e6, 1e6, "FLOAT"));
   command->callback([o, column] {
     o->column_told = column->count() > 0;
+    if (o->matrix[0] * o->matrix[3] == o->matrix[1] * o->matrix[2]) {
+      throw CLI::ValidationError(
+          "--matrix",
+          fmt::format("{:g} {:g} {:g} {:g} puts all drifts on one line: it has to have an inverse",
+                      o->matrix[0], o->matrix[1], o->matrix[2], o->matrix[3]));
+    }
     run_export(*o);
   });
 }

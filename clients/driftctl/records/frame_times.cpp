@@ -6,19 +6,18 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <fstream>
 #include <optional>
 #include <regex>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
+#include "base/table_text.hpp"
 #include "base/time_text.hpp"
 
 namespace driftd::clients {
 namespace {
 
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // Excel begins its UTF-8 files with it
 constexpr std::string_view kDigits = "0123456789";
 constexpr std::string_view kMinus = "\xe2\x88\x92";  // U+2212, as typesetters write it
 /// Longer texts are no times; std::regex goes a call deeper with each character.
@@ -99,6 +98,9 @@ bool has_outside_quotes(const std::string& line, std::string_view any_of) {
 struct TableLines {
   std::vector<TableLine> rows;
   std::optional<TableLine> heading;
+  /// The comment right before the first row where it has a name for each field, as numpy's savetxt
+  /// writes headings.
+  std::optional<TableLine> comment;
 };
 
 bool begins_with(const std::string& text, std::string_view any_of) {
@@ -148,18 +150,12 @@ std::string without_brackets(const std::string& text) {
   return begin <= end && end != std::string::npos ? text.substr(begin, end + 1 - begin) : "";
 }
 
-/// Lines end as they do on any computer: by "\n", "\r\n" or "\r".
 std::vector<std::string> lines_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw std::runtime_error(file.string() + ": cannot be read");
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    for (std::size_t end; (end = line.find('\r')) != std::string::npos; line.erase(0, end + 1))
-      lines.push_back(line.substr(0, end));
-    lines.push_back(std::move(line));
+  try {
+    return text_lines(file);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(file.string() + ": " + error.what());
   }
-  return lines;
 }
 
 /// All lines but empty ones and comments (#).
@@ -167,10 +163,15 @@ TableLines read_rows(const std::filesystem::path& file, int column, bool decimal
   TableLines result;
   std::optional<bool> wide;
   int number = 0;
+  std::string comment;
   for (std::string& line : lines_of(file)) {
-    if (++number == 1 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+    ++number;
     line = trimmed(line);
-    if (line.empty() || (line[0] == '#' && !line.starts_with("#N/A"))) continue;
+    if (line.empty()) continue;
+    if (line[0] == '#' && !line.starts_with("#N/A")) {
+      comment = line.substr(1);
+      continue;
+    }
     const bool first = !wide;
     if (first) wide = has_outside_quotes(line, ";\t");
     const Ends ends = *wide ? Ends::Wide : decimal_comma ? Ends::Blank : ends_of(line);
@@ -180,6 +181,11 @@ TableLines read_rows(const std::filesystem::path& file, int column, bool decimal
       result.heading = std::move(row);
     else
       result.rows.push_back(std::move(row));
+    if (!first || comment.empty()) continue;
+    TableLine before = fields_of(trimmed(comment), ends);
+    before.line = number - 1;
+    const TableLine& here = result.heading ? *result.heading : result.rows.front();
+    if (before.fields.size() == here.fields.size()) result.comment = std::move(before);
   }
   if (result.rows.empty()) throw std::runtime_error(file.string() + ": has no line with a value");
   return result;
@@ -195,6 +201,30 @@ const std::string& field_of(const std::filesystem::path& file, const TableLine& 
 
 bool matches(const std::string& text, const std::regex& pattern) {
   return text.size() <= kLongest && std::regex_match(text, pattern);
+}
+
+/// Refuses "1 234.5" and "1,234.5" where blanks or commas end the columns: it may be one number
+/// with marks between its thousands. Headings tell that these are columns; --column does, too,
+/// where all lines have as many.
+void refuse_parted_number(const std::filesystem::path& file, const TableLines& table,
+                          const TableLine& row, const TimeColumn& where) {
+  static const std::regex group(R"(\d{3}([.,]\d+)?)");
+  auto at = static_cast<std::size_t>(where.column) - 1;
+  const bool commas = row.ends == Ends::Comma;
+  if (row.ends == Ends::Wide || row.quoted[at] || (commas && where.no_decimal_comma)) return;
+  std::string number = row.fields[at];
+  while (++at < row.fields.size() && matches(row.fields[at], group) && !(commas && row.spaced[at]))
+    number += (commas ? ',' : ' ') + row.fields[at];
+  if (without_thousands(number) == number) return;
+  const bool named = table.heading && table.heading->fields.size() == row.fields.size();
+  const bool alike = std::ranges::all_of(
+      table.rows, [&](const TableLine& other) { return other.fields.size() == row.fields.size(); });
+  if (named || (where.told && alike)) return;
+  throw std::runtime_error(fmt::format(
+      "{}:{}: '{}' may be one number with {} between its thousands, or columns: write it without "
+      "these, or let a line of headings{} tell that they are columns",
+      file.string(), row.line, number, commas ? "commas" : "blanks",
+      alike ? fmt::format(" or --column {}", where.column) : ""));
 }
 
 /// Times of a table, with what stands in the columns behind a date's.
@@ -232,7 +262,8 @@ class TimeReader {
 
  private:
   std::int64_t time_of(const TableLine& row, FrameTimes& times) {
-    std::string text = field_of(file_, row, where_.column);
+    std::string text = without_thousands(field_of(file_, row, where_.column));
+    refuse_parted_number(file_, table_, row, where_);
     const auto first = static_cast<std::size_t>(where_.column);  // the field behind
     std::size_t next = first;
     const auto next_is = [&](const std::regex& pattern) {
@@ -360,11 +391,16 @@ class TimeReader {
 
   /// A heading may have a unit, which is then that of the numbers.
   void judge_heading() const {
-    if (!table_.heading) return;
-    const std::vector<std::string>& names = table_.heading->fields;
+    const std::optional<TableLine>& heading = table_.heading ? table_.heading : table_.comment;
+    if (!heading) return;
+    const std::vector<std::string>& names = heading->fields;
     const auto at = static_cast<std::size_t>(where_.column);
-    const bool more = at < names.size() && begins_with(names[at], "([");  // "Timestamp (ms)"
-    const std::string name = names.at(at - 1) + (more ? ' ' + names[at] : "");
+    const bool alone = table_.rows.front().fields.size() == 1;  // "time in ms"
+    std::string name = names.at(at - 1);
+    for (std::size_t i = at; i < names.size(); ++i) {
+      if (!alone && !begins_with(names[i], "([")) break;  // "Timestamp (ms)"
+      name += ' ' + names[i];
+    }
     std::smatch unit;
     if (name.size() > kLongest || !std::regex_match(name, unit, heading_unit_) ||
         matches(unit.str(unit[1].matched ? 1 : 2), unit_of(where_.unit)))
@@ -372,7 +408,7 @@ class TimeReader {
     throw std::runtime_error(
         fmt::format("{}:{}: the heading '{}' says {}, and another unit is taken: --unit s, ms, us "
                     "or ns says it",
-                    file_.string(), table_.heading->line, name, unit.str(unit[1].matched ? 1 : 2)));
+                    file_.string(), heading->line, name, unit.str(unit[1].matched ? 1 : 2)));
   }
 
   [[noreturn]] void refuse_zone(const TableLine& row, const std::string& behind) const {
@@ -504,10 +540,13 @@ FrameTimes read_times(const std::filesystem::path& file, const TimeColumn& where
   return TimeReader(file, where).read();
 }
 
-std::vector<std::string> read_column(const std::filesystem::path& file, int column) {
+std::vector<std::string> read_column(const std::filesystem::path& file, int column, bool told) {
   std::vector<std::string> texts;
-  for (const TableLine& row : read_rows(file, column, false).rows)
-    texts.push_back(field_of(file, row, column));
+  const TableLines table = read_rows(file, column, false);
+  for (const TableLine& row : table.rows) {
+    texts.push_back(without_thousands(field_of(file, row, column)));
+    refuse_parted_number(file, table, row, {.column = column, .told = told});
+  }
   return texts;
 }
 

@@ -44,8 +44,9 @@ FrameTimes read_times(const std::filesystem::path& file, const TimeColumn& where
 /// @throws std::runtime_error with the text where it is none
 std::uint64_t frame_number(const std::string& text);
 
-/// The texts of that column (1: the first) of all lines but empty ones, comments (#), and a first
-/// line that is a heading. @throws std::runtime_error naming file and line
-std::vector<std::string> read_column(const std::filesystem::path& file, int column);
+/// The texts of that column (1: the first), which the user may have told, of all lines but empty
+/// ones, comments (#), and a first line that is a heading; numbers without marks between their
+/// thousands. @throws std::runtime_error naming file and line
+std::vector<std::string> read_column(const std::filesystem::path& file, int column, bool told);
 
 }  // namespace driftd::clients

@@ -279,7 +279,7 @@ void add_report(CLI::App& app) {
     std::filesystem::path output = options->output;
     if (output.empty())
       output = record.files().front().path().filename().replace_extension(".html");
-    TextOutput page(output);
+    TextOutput page(output, options->files);
     page.write(report_page(summary, record.header(), record.end()));
     page.keep();
     fmt::print("{}\n", output.string());

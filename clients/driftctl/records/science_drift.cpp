@@ -52,7 +52,11 @@ void DriftCurve::add(std::span<const record::FrameRow> rows) {
   for (const record::FrameRow& row : rows) {
     if (!row.valid || !std::isfinite(row.frame_x_nm) || !std::isfinite(row.frame_y_nm)) continue;
     if (!points_.empty() && row.taken_ns <= points_.back().taken_ns) continue;
-    if (points_.empty()) reference_ = row.reference;
+    last_ = {row.taken_ns, row.wall_ns, row.frame_id};
+    if (points_.empty()) {
+      first_ = last_;
+      reference_ = row.reference;
+    }
     if (row.reference != reference_) begin_zero(row);
     points_.push_back({row.taken_ns, row.frame_id, row.frame_x_sd_nm, row.frame_y_sd_nm,
                        row.frame_x_nm + offset_x_nm_, row.frame_y_nm + offset_y_nm_});

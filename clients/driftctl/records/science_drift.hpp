@@ -38,8 +38,14 @@ class DriftCurve {
   /// The drift in the frame with that number; not measured where there is none.
   ScienceDrift at_frame(std::uint64_t frame_id) const;
   bool empty() const noexcept { return points_.empty(); }
-  std::int64_t first_ns() const noexcept { return points_.front().taken_ns; }
-  std::int64_t last_ns() const noexcept { return points_.back().taken_ns; }
+  /// A frame with a drift.
+  struct Place {
+    std::int64_t taken_ns, wall_ns;
+    std::uint64_t frame_id;
+  };
+  /// It must not be empty.
+  const Place& first() const noexcept { return first_; }
+  const Place& last() const noexcept { return last_; }
   /// Sentences for people: what the curve cannot know.
   const std::vector<std::string>& notes() const noexcept { return notes_; }
 
@@ -54,6 +60,7 @@ class DriftCurve {
   void join_zeros();
 
   std::vector<Point> points_;
+  Place first_{}, last_{};
   std::uint32_t reference_ = 0;
   double offset_x_nm_ = 0, offset_y_nm_ = 0;
   std::size_t zero_begin_ = 0;  ///< the first point since the zero was changed

@@ -9,9 +9,14 @@
 #include <system_error>
 #include <utility>
 
+#include "base/replaceable.hpp"
+
 namespace driftd::clients {
 
-TextOutput::TextOutput(std::filesystem::path path) : path_(std::move(path)) {
+TextOutput::TextOutput(std::filesystem::path path, const std::vector<std::filesystem::path>& inputs)
+    : path_(std::move(path)) {
+  if (const std::string why = why_not_replaced(path_, inputs); !why.empty())
+    throw std::runtime_error(path_.string() + ": " + why);
   temporary_ = path_;
   temporary_ += ".part-" + std::to_string(getpid());
   file_ = std::fopen(temporary_.c_str(), "wbx");

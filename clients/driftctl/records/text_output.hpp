@@ -6,13 +6,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 namespace driftd::clients {
 
 class TextOutput {
  public:
+  /// @param inputs  whose place it never takes
   /// @throws std::runtime_error
-  explicit TextOutput(std::filesystem::path path);
+  explicit TextOutput(std::filesystem::path path,
+                      const std::vector<std::filesystem::path>& inputs = {});
   ~TextOutput();
   TextOutput(const TextOutput&) = delete;
   TextOutput& operator=(const TextOutput&) = delete;

@@ -96,6 +96,14 @@ TEST_CASE("what is no time, or none that there is, is not read") {
     CHECK_FALSE(parse_date_time(text));
 }
 
+TEST_CASE("a time is written as it is read") {
+  for (const char* text : {"1970-01-01T00:00:00.000Z", "2026-11-23T09:47:12.345Z",
+                           "1969-12-31T23:59:59.999Z", "2024-02-29T23:00:00.070Z"})
+    CHECK(date_time_text(parse_date_time(text)->ns) == text);
+  CHECK(date_time_text(1'999'999) == "1970-01-01T00:00:00.001Z");
+  CHECK(date_time_text(-1) == "1969-12-31T23:59:59.999Z");
+}
+
 TEST_CASE("decimal numbers are read exactly, with point, comma and exponent") {
   CHECK(parse_decimal_ns("1795427232.123456789", 9) == 1'795'427'232'123'456'789);
   CHECK(parse_decimal_ns("1.795427232123456789e+09", 9) == 1'795'427'232'123'456'789);

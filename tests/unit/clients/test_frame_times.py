@@ -296,6 +296,40 @@ class Times(unittest.TestCase):
             self.assertIn("(and in 0 more lines)", said)
         self.assertIn("goes back by", self.notes("-9e9", "9e9", "-9e9"))
 
+    def test_numbers_with_parted_thousands(self):
+        for text in ("1 234.5", "1\u00a0234,5", "1\u202f234.5", "1'234.5", "1.234,5"):
+            self.assertEqual(self.read([f"7;{text}"], 2), [1234500000000], text)
+            self.assertEqual(self.read([f'7,"{text}",x'], 2), [1234500000000], text)
+        self.assertEqual(self.read(['7,"1,234.5"', '8,"1,234,567"'], 2), [1234500000000, 1234567 * 10**9])
+        # Where these marks end columns, too, it says what may be meant.
+        for lines in (["1 234.5", "1 235.5"], ["998.5", "1 000.5"], ["1 795 902 646.5"], ["-1 234"], ["1,234.5", "1,235.5"],
+                      ["998.5", "1,000.5"], ["1,234,567"]):
+            said = self.refused(lines, "")
+            self.assertIn("between its thousands, or columns: write it without these", said, lines)
+            if len({len(line.split(" ")) for line in lines}) == 1 == len({len(line.split(",")) for line in lines}):
+                self.assertIn("or let a line of headings or --column 1 tell", said)
+                if lines != ["1,234,567"]:  # which of its commas is a decimal one --column does not say
+                    self.assertEqual(len(self.read(lines, 1)), len(lines))  # told: columns
+        self.assertIn("between its thousands", self.refused(["998.5", "1 000.5"], 1))
+        self.assertEqual(self.read(["frame time", "1 234.5", "2 235.5"], 2), [234500000000, 235500000000])
+        self.assertEqual(self.read(["time frame", "1 234", "2 235"], ""), [10**9, 2 * 10**9])
+        self.assertEqual(self.read(["1 0.5", "2 12.5", "12 1.234"], ""), [10**9, 2 * 10**9, 12 * 10**9])
+
+    def test_a_heading_in_a_comment_has_a_unit_too(self):
+        for lines, column in ((["# time_ms", "5"], 1), (["# log of the camera", "# frame,t (ms)", "1,5"], 2), (["time in ms", "5"], 1)):
+            self.assertIn("says ms, and another unit is taken", self.refused(lines, column))
+        for lines, column in ((["# time_s", "5"], 1), (["# exposure 30 ms", "5"], 1), (["# time_ms", "time", "5", "# time_ms"], 1),
+                              (["# frame_ms,time", "1,5"], 2)):
+            self.assertEqual(self.read(lines, column), [5 * 10**9], lines)
+
+    def test_what_is_no_text_is_named(self):
+        file = self.folder / "times.txt"
+        for content, text in (("1.5\n".encode("utf-16"), "is UTF-16"), (b"1.5\n2.5\0\n", "line 2 has a byte of value 0")):
+            file.write_bytes(content)
+            done = subprocess.run([os.environ["TIMES_OF"], file, "1", "s", "0"], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(text, done.stderr)
+
     def test_lines_end_as_on_any_computer(self):
         file = self.folder / "times.txt"
         for end in "\n", "\r\n", "\r", "\n\r", "\r\r\n":

@@ -206,18 +206,23 @@ TEST_CASE("a record's files come in their order, wherever they lie; one twice is
 
 TEST_CASE("a column is read from lists, CSV and logs; what is missing is named by its line") {
   using Texts = std::vector<std::string>;
-  CHECK(read_column(list("# c\n1.5\n\n2.5\r\n"), 1) == Texts{"1.5", "2.5"});
-  CHECK(read_column(list("frame,\"time (s)\"\n0,10.5\n1, 11.5\n"), 2) == Texts{"10.5", "11.5"});
-  CHECK(read_column(list("TTL 1 100 x\nTTL 2 200 x\n"), 3) == Texts{"100", "200"});
+  CHECK(read_column(list("# c\n1.5\n\n2.5\r\n"), 1, false) == Texts{"1.5", "2.5"});
+  CHECK(read_column(list("frame,\"time (s)\"\n0,10.5\n1, 11.5\n"), 2, true) ==
+        Texts{"10.5", "11.5"});
+  CHECK(read_column(list("TTL 1 100 x\nTTL 2 200 x\n"), 3, true) == Texts{"100", "200"});
   std::string text;
   try {
-    read_column(list("1,2\n3\n"), 2);
+    read_column(list("1,2\n3\n"), 2, true);
   } catch (const std::exception& error) {
     text = error.what();
   }
   CHECK(text.find(":2: has no column 2") != std::string::npos);
-  CHECK_THROWS(read_column(list("# nothing\n"), 1));
-  CHECK_THROWS(read_column("/nowhere", 1));
+  CHECK_THROWS(read_column(list("# nothing\n"), 1, false));
+  CHECK_THROWS(read_column("/nowhere", 1, false));
+  CHECK(read_column(list("x;2 462\ny;2'463\n"), 2, true) == Texts{"2462", "2463"});
+  CHECK_THROWS(read_column(list("998\n1 000\n"), 1, true));
+  CHECK_THROWS(read_column(list("2 462\n2 463\n"), 1, false));
+  CHECK(read_column(list("2 462\n2 463\n"), 1, true) == Texts{"2", "2"});
 }
 
 TEST_CASE("a column of times holds what it says, whatever ends the columns") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // times_of FILE COLUMN UNIT COMMA [notes]: the times that driftctl export reads, in ns, a line
-// each, or what it says of them, for tests in Python. UNIT: s or ms; COMMA: 1 for --decimal-comma.
+// each, or what it says of them, for tests in Python. COLUMN "": none is told. UNIT: s or ms;
+// COMMA: 1 for --decimal-comma.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -11,9 +12,10 @@ int main(int argc, char** argv) {
   using namespace driftd::clients;
   if (argc != 5 && argc != 6) return 2;
   try {
+    const std::string column = argv[2];
     const TimeColumn where{
-        .column = std::stoi(argv[2]),
-        .told = true,
+        .column = column.empty() ? 1 : std::stoi(column),
+        .told = !column.empty(),
         .unit = argv[3] == std::string("ms") ? TimeUnit::Milliseconds : TimeUnit::Seconds,
         .decimal_comma = argv[4] == std::string("1"),
         .no_decimal_comma = argv[4] == std::string("no")};

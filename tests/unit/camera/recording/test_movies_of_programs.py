@@ -44,6 +44,56 @@ class Files(WithFolder):
         np.testing.assert_array_equal(frames, data[[0, 1, 2, 4, 5, 6, 9, 10, 11]])
         self.assertIn("no file has the number 3, 7 to 8: frames are counted without", notes)
 
+    def test_a_link_that_leads_nowhere_is_no_gap(self):
+        data = movie(4, 12, 11)
+        for i in range(3):
+            self.write(f"f{i}.tif", data[i])
+        (self.folder / "f3.tif").symlink_to("annex/f3.tif")
+        self.assertIn("f3.tif: is a link to annex/f3.tif, which is not there", self.refusal(self.folder))
+        (self.folder / "annex").mkdir()
+        self.write("annex/f3.tif", data[3])
+        np.testing.assert_array_equal(self.read(self.folder)[0], data)
+
+    def test_dates_and_times_in_names_count_as_one_number(self):
+        data = movie(4, 12, 11)
+        for names in (["2026-11-23_09-47-12", "2026-11-23_09-47-59", "2026-11-23_09-48-01", "2026-11-24_00-00-00"],
+                      ["a 20261123_094712_345 b", "a 20261123_094712_999 b", "a 20261123_094713_000 b", "a 20261123_095713_001 b"],
+                      ["2026.11.23 9", "2026.11.23 10", "2026.11.23 11", "2026.11.23 12"],
+                      ["c1_2026-11-23T09.47.12.100000", "c1_2026-11-23T09.47.12.200000", "c1_2026-11-23T09.48.12.100000",
+                       "c1_2027-01-01T00.00.00.000000"]):
+            files = [self.write(f"{name}.tif", frame) for name, frame in zip(names, data)]
+            for given in [self.folder], sorted(files, reverse=True):
+                frames, notes = self.read(*given)
+                np.testing.assert_array_equal(frames, data)
+                self.assertNotIn("no file has", notes)
+            for file in files:
+                file.unlink()
+        for names in (["c1_2026-11-23_09-47-12", "c1_2026-11-23_09-48-12", "c2_2026-11-23_09-47-12"],
+                      ["2026-11-23_09-47-61", "2026-11-23_09-47-75"]):
+            files = [self.write(f"{name}.tif", frame) for name, frame in zip(names, data)]
+            if "75" in names[1]:
+                np.testing.assert_array_equal(self.read(self.folder)[0], data[:2])
+            else:
+                self.assertIn("count along several numbers", self.refusal(self.folder))
+            for file in files:
+                file.unlink()
+
+    def test_names_that_count_channels_or_positions_are_told(self):
+        data = movie(3, 12, 11)
+        for begin, word in (("exp_c", "c"), ("exp-CH0", "ch"), ("img_channel000_time", None), ("img_channel", "channel"), ("Pos", "pos"),
+                            ("music", None), ("exp_t", None), ("a_c1_", None), ("c2_2026-11-23_09-47-1", None)):
+            files = [self.write(f"{begin}{i}.tif", frame) for i, frame in enumerate(data)]
+            frames, notes = self.read(self.folder)
+            np.testing.assert_array_equal(frames, data)
+            told = f"their names count behind '{word}': where these are channels or positions, they are no movie"
+            self.assertEqual(told in notes, word is not None, begin)
+            for file in files:
+                file.unlink()
+        for i, second in enumerate((0, 30, 59)):  # a number beside the date counts as any does
+            self.write(f"f{i}_2026-11-23_09-47-{second:02d}.tif", data[i])
+        self.write("f5_2026-11-23_09-48-00.tif", data[0])
+        self.assertIn("no file has the number 3 to 4", self.read(self.folder)[1])
+
     def test_stacks_that_follow_one_another(self):
         data = movie(20, 12, 11)
         for name in ("movie.tif", "movie@0001.tif", "movie@0002.tif"):
@@ -160,6 +210,39 @@ class Files(WithFolder):
             np.testing.assert_array_equal(self.read("--every-page", self.folder)[0], data[:3])
             tifffile.imwrite(self.folder / "s_0.tif", data[0], photometric="minisblack", metadata=None)  # says nothing
             self.assertIn(f"s_2.tif: is of {second} by its metadata, s_1.tif of {first}", self.refusal(self.folder))
+
+    def test_files_of_micro_manager_that_go_along_z_or_back(self):
+        data = movie(6, 12, 11)
+
+        def write(place):
+            for i, frame in enumerate(data):
+                tifffile.imwrite(self.folder / f"img_{i}.tif", frame, photometric="minisblack", metadata=None,
+                                 extratags=[(51123, 2, None, json.dumps(place(i)), True)])
+
+        write(lambda i: {"FrameIndex": i, "SliceIndex": 0})
+        frames, notes = self.read(self.folder)
+        np.testing.assert_array_equal(frames, data)
+        self.assertNotIn("metadata", notes)
+        write(lambda i: {"FrameIndex": i // 2, "SliceIndex": i % 2})
+        self.assertIn("img_2.tif: and the files before it are of several positions in z (0 and 1) at several times", self.refusal(self.folder))
+        np.testing.assert_array_equal(self.read("--every-page", self.folder)[0], data)
+        write(lambda i: {"FrameIndex": 0, "SliceIndex": i})
+        frames, notes = self.read(self.folder)
+        np.testing.assert_array_equal(frames, data)
+        self.assertIn("its frames are along z", notes)
+        write(lambda i: {"FrameIndex": [0, 1, 3, 2, 4, 5][i], "SliceIndex": 0})
+        self.assertIn("the metadata of 1 file are in another order than their names: img_3.tif is frame 2, img_2.tif before it frame 3",
+                      self.read(self.folder)[1])
+
+    def test_what_many_files_say_is_told_once(self):
+        data = movie(12, 12, 11)
+        for i, frame in enumerate(data):
+            tifffile.imwrite(self.folder / f"img_{i}.tif", frame, photometric="minisblack", metadata=None,
+                             extratags=[(274, "H", 1, 4, True)] if i > 1 else [])
+        frames, notes = self.read(self.folder)
+        np.testing.assert_array_equal(frames, data)
+        self.assertIn("img_2.tif and 9 more files: its pages say that they are stored the last row first", notes)
+        self.assertEqual(notes.count("Orientation"), 1)
 
     def test_files_of_other_kinds_are_named(self):
         for begin, text in ((b"\x93NUMPY\x01\0", "is an array of numpy (.npy), which is not read here: save it by tifffile.imwrite("),
@@ -363,6 +446,25 @@ class Hdf5(WithFolder):
                            ([("a", "u2"), ("b", "f4")], "of several values each (a table)")):
             said = self.refusal(self.written(np.zeros((5, 12, 11), kind)))
             self.assertIn(f"/movie: its elements are {text}; allowed are", said)
+
+    def test_pixels_that_have_less_room_than_the_size_says_are_no_crash(self):
+        file = self.written(movie(5, 12, 11))
+        data = file.read_bytes()
+        layout = b"\x08\0\x18\0\0\0\0\0\x03\x01"  # a message of 24 bytes: version 3, in one piece
+        if layout not in data:
+            self.skipTest("this HDF5 writes another layout")
+        file.write_bytes(data.replace(layout, b"\x08\0\x18\0\0\0\0\0\x01\x01"))  # version 1, within the header
+        self.assertIn("bytes of pixels where 1320 are needed: the file is damaged", self.refusal(file))
+
+    def test_a_file_that_is_being_written_is_named(self):
+        for swmr in False, True:
+            with h5py.File(self.folder / "m.h5", "w", libver="latest") as out:
+                out.create_dataset("movie", data=movie(5, 12, 11), chunks=(1, 12, 11), maxshape=(None, 12, 11))
+                if swmr:
+                    out.swmr_mode = True
+                out.flush()
+                self.assertIn("is open in a program that writes it", self.refusal(self.folder / "m.h5"))
+            self.assertEqual(len(self.read(self.folder / "m.h5")[0]), 5)
 
     def test_a_missing_filter_is_named(self):
         data = np.repeat(movie(5, 12, 1), 11, axis=2)

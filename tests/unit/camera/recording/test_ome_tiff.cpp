@@ -213,6 +213,22 @@ TEST_CASE(
             .empty());
 }
 
+TEST_CASE("times are kept of the frames that are there, however many the metadata name") {
+  const TemporaryFolder folder;
+  StackSettings settings = at(folder / "t.tif");
+  settings.allow_truncated = true;
+  const Extent said{.t = 1'000'000'000};  // doubles of 8 GB
+  const std::string planes =
+      "<TiffData/><Plane TheZ=\"0\" TheC=\"0\" TheT=\"2\" DeltaT=\"5\"/>"
+      "<Plane TheZ=\"0\" TheC=\"0\" TheT=\"99\" DeltaT=\"7\"/>";
+  write_file(settings.path, tiff_bytes(pixels_of(planes_in("XYCZT", {.t = 4})), kWidth, kHeight,
+                                       ome(image("", pixels_element("XYCZT", said, planes)))));
+  const auto stack = open_stack(settings);
+  CHECK(stack->shape().frames == 4);
+  REQUIRE(stack->facts().times_s.size() == 4);
+  CHECK(stack->facts().times_s[2] == 5);
+}
+
 /// A recording of two channels in two files, each with the metadata of both, pages back to front.
 struct Split {
   TemporaryFolder folder;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The program driftfit with stacks drawn here with a known drift."""
+import os
 import pathlib
 import re
 import signal
@@ -626,6 +627,21 @@ class Manners(WithFolder):
         self.assertEqual(out.read_text(), "older")
         self.run_program(file, "--drift", out, "--overwrite")
         self.assertEqual(len(np.loadtxt(out)), 4)
+
+    def test_the_description_is_utf_8_whatever_the_name(self):
+        stack, _ = drifting(4)
+        file = self.folder / os.fsdecode(b"\xff\xe4.raw")
+        file.write_bytes(stack.astype("<u2").tobytes())
+        self.run_program(file, "--width", 96, "--height", 96, "--type", "u16", "-o", self.folder / "out")
+        self.assertIn("/??.raw\n", (self.folder / "out_locs.yaml").read_bytes().decode("utf-8"))
+
+    def test_a_device_or_pipe_is_no_older_result(self):
+        stack, _ = drifting(4)
+        file = self.write_raw(stack)
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        self.assertIn("pipe: is a device, pipe or socket", self.run_program(file, "--drift", pipe, "--overwrite", code=3))
+        self.assertTrue(pipe.is_fifo())
 
     def test_progress_only_when_asked_for_or_seen(self):
         stack, _ = drifting(4)

@@ -31,6 +31,32 @@ TEST_CASE("Picasso's picks are read, keys of other versions are left alone") {
   CHECK(picks[1].y_px == 8);
 }
 
+TEST_CASE("tables are read as programs of any country and computer write them") {
+  const TemporaryFolder folder;
+  const auto picks_of = [&](const std::string& name, const std::string& text) {
+    write_file(folder / name, text);
+    return read_picks(folder / name, 100.0);
+  };
+  for (const char* text :
+       {" \tArea\tX\tY\n1\t9\t12,5\t30,25\n2\t9\t7\t8\n", "X,Y\r12.5,30.25\r7,8\r",
+        "X;Y\r\n12,5;30,25\r\n7;8\r\n", "x [nm];y [nm]\n1 250;3 025\n700;800\n",
+        "x [nm],y [nm]\n\"1,250.0\",\"3,025.0\"\n700,800\n",
+        "x [nm]\ty [nm]\n1.250,0\t3.025,0\n700\t800\n"}) {
+    const auto picks = picks_of("p.csv", text);
+    REQUIRE(picks.size() == 2);
+    CHECK(picks[0].x_px == Approx(12));
+    CHECK(picks[0].y_px == Approx(29.75));
+    CHECK(picks[1].y_px == Approx(7.5));
+  }
+  CHECK(picks_of("p.YAML", "Centers: [[3, 40]]\n").size() == 1);
+  using namespace std::string_literals;
+  CHECK_THAT(complaint("p.csv", "\xff\xfex\0,\0y\0\n\0"s), contains("p.csv: is UTF-16"));
+  CHECK_THAT(complaint("p.csv", "II*\0"s), contains("is no table of text"));
+  CHECK_THAT(complaint("p.roi", "Iout\0\xe3"s),
+             contains("holds ROIs of ImageJ, which are not read"));
+  CHECK_THAT(complaint("p.zip", "PK\x03\x04\0"s), contains("holds ROIs of ImageJ"));
+}
+
 TEST_CASE("Picasso's squares, rectangles, boxes and polygons are picks of their middles") {
   const TemporaryFolder folder;
   const auto one = [&](const std::string& text) {

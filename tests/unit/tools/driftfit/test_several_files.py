@@ -153,7 +153,13 @@ class TimesOfFiles(WithFolder):
             files[-1].write_bytes(tiff_of(stack[4 * i:4 * i + 4], '<OME><Image><Pixels DimensionOrder="XYCZT" SizeX="96" '
                                           'SizeY="96" SizeZ="1" SizeC="1" SizeT="4"><Channel/><TiffData/>' + planes
                                           + "</Pixels></Image></OME>"))
-        return self.run_program(*files, "--drift", self.folder / "d.txt", "--overwrite")
+        return self.run_program(*files, "--drift", self.folder / "d.txt", "--drift-csv", self.folder / "d.csv", "--overwrite")
+
+    def test_times_of_one_file_after_another_stand_beside_the_drift(self):
+        self.said_of(0, 2, 4)
+        heading, *rows = (self.folder / "d.csv").read_text().splitlines()
+        self.assertEqual(heading.split(",")[:2], ["frame", "time_s"])
+        self.assertEqual([float(row.split(",")[1]) for row in rows], [0.5 * i for i in range(12)])
 
     def test_times_that_go_back_between_two_files_are_told(self):
         self.assertNotIn("go back", self.said_of(0, 2, 4))
@@ -161,6 +167,16 @@ class TimesOfFiles(WithFolder):
         self.assertIn("the times of frames go back by 13.25 s from run_1.ome.tif (its last: 13.5 s) to run_2.ome.tif "
                       "(its first: 0.25 s)", said)
         self.assertEqual(said.count("go back"), 1)
+
+    def test_times_that_are_not_in_the_order_of_frames_are_told(self):
+        stack, _ = drifting(6)
+        file = self.folder / "s.ome.tif"
+        planes = "".join(f'<Plane TheC="0" TheZ="0" TheT="{t}" DeltaT="{s}"/>' for t, s in enumerate((0, 1, 3, 2, 2, 1.5)))
+        file.write_bytes(tiff_of(stack, '<OME><Image><Pixels DimensionOrder="XYCZT" SizeX="96" SizeY="96" SizeZ="1" SizeC="1" '
+                                        f'SizeT="6"><Channel/><TiffData/>{planes}</Pixels></Image></OME>'))
+        said = self.run_program(file, "--drift-csv", self.folder / "d.csv")
+        self.assertIn("by the metadata 2 frames are earlier than what stands before, first frame 3 at 2 s behind one at 3 s", said)
+        self.assertNotIn("earlier than", self.run_program(file, "--drift-csv", self.folder / "d.csv", "--last-frame", 2, "--overwrite"))
 
     def test_those_of_ndtiff_and_micro_manager(self):
         stack, _ = drifting(4)
