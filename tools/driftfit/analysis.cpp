@@ -283,27 +283,42 @@ bool drift_wanted(const Options& options) {
   return !options.outputs.drift.empty() || !options.outputs.drift_csv.empty();
 }
 
+/// In how many frames a drift is known then; 0 where it is not in the reference frame.
+std::int64_t known_with(const DriftSettings& settings, const MarkerTracks& tracks) {
+  const std::vector<DriftPoint> points = solve_drift(tracks, settings).points;
+  const auto is_known = [](const DriftPoint& point) { return point.markers > 0; };
+  return is_known(points[*settings.reference]) ? std::ranges::count_if(points, is_known) : 0;
+}
+
 /// What would help is tried first.
 [[noreturn]] void fail_at_reference(const Options& options, const MarkerTracks& tracks,
                                     FrameRange range, const DriftSettings& settings) {
-  const auto has_drift = [&](const DriftSettings& other) {
-    return solve_drift(tracks, other).points[*other.reference].markers > 0;
-  };
+  const auto frames = static_cast<std::int64_t>(tracks.frames());
+  const double wanted = options.min_drift_share * static_cast<double>(frames);
   std::string what = fmt::format(
       "fewer than {} of {} could be fitted, or agree, in the reference frame {}; what may help:",
       settings.min_markers, counted(tracks.markers(), "marker"), options.reference_frame);
   DriftSettings fewer = settings;
-  while (--fewer.min_markers >= 1 && !has_drift(fewer)) continue;
-  if (fewer.min_markers >= 1) what += fmt::format("\n  --min-markers {}", fewer.min_markers);
+  int best = 0;
+  std::int64_t most = 0;
+  while (--fewer.min_markers >= 1 && static_cast<double>(most) < wanted) {
+    if (tracks.found(*settings.reference) < fewer.min_markers) continue;
+    const std::int64_t known = known_with(fewer, tracks);
+    if (known > most) best = fewer.min_markers, most = known;
+  }
+  const auto advise = [&](const std::string& option, std::int64_t known) {
+    if (known > 0) what += advice_in_words(option, known, frames, options.min_drift_share);
+  };
+  advise(fmt::format("--min-markers {}", best), most);
   DriftSettings first = settings;
   first.reference = std::nullopt;
   const std::vector<DriftPoint> points = solve_drift(tracks, first).points;
   const auto known = std::find_if(points.begin(), points.end(),
                                   [](const DriftPoint& point) { return point.markers > 0; });
-  first.reference = static_cast<std::size_t>(known - points.begin());
-  if (known != points.end() && has_drift(first)) {
-    what += fmt::format("\n  --reference {}, the first with so many",
-                        range.first + static_cast<std::int64_t>(*first.reference));
+  if (known != points.end()) {
+    first.reference = static_cast<std::size_t>(known - points.begin());
+    advise(fmt::format("--reference {}", range.first + static_cast<std::int64_t>(*first.reference)),
+           known_with(first, tracks));
   }
   what += "\n  --picks: markers that are there in this frame, and move together";
   throw InputError(options.stack.path, what);
@@ -388,10 +403,12 @@ std::string check_coverage(const Options& options, const DriftTrace& trace,
   const std::int64_t known = frames_known(trace);
   const auto frames = static_cast<std::int64_t>(trace.points.size());
   if (known == frames) return {};
-  std::string gaps = gaps_in_words(trace, tracks,
-                                   {.solved_by = settings,
-                                    .gain_known = options.fitter.options.noise.gain_e_per_adu > 0,
-                                    .wanted_share = options.warn_drift_share});
+  std::string gaps =
+      gaps_in_words(trace, tracks,
+                    {.solved_by = settings,
+                     .gain_known = options.fitter.options.noise.gain_e_per_adu > 0,
+                     .wanted_share = options.warn_drift_share,
+                     .least_share = drift_wanted(options) ? options.min_drift_share : 0});
   const double share = static_cast<double>(known) / static_cast<double>(frames);
   if (drift_wanted(options) && (known == 0 || share < options.min_drift_share)) {
     throw CoverageError(fmt::format("{}: {}\n{}{}nothing was written, as --min-drift-share is {:g}",

@@ -113,8 +113,8 @@ std::string fewer_markers(const MarkerTracks& tracks, std::int64_t frames_known,
     const std::vector<DriftPoint> points = solve_drift(tracks, fewer).points;
     const std::int64_t enough = std::count_if(points.begin(), points.end(), known);
     if (static_cast<double>(enough) >= wanted || (fewer.min_markers == 1 && enough > frames_known))
-      return fmt::format("\n  --min-markers {}: {} of {} {} a drift then", fewer.min_markers,
-                         enough, counted(frames, "frame"), enough == 1 ? "has" : "have");
+      return advice_in_words(fmt::format("--min-markers {}", fewer.min_markers), enough, frames,
+                             settings.least_share);
     fewer.min_markers = fewer.min_markers / 2 + 1;  // so that few are tried of many
   }
   return {};
@@ -135,11 +135,11 @@ std::string other_reference(const DriftTrace& trace, const MarkerTracks& tracks,
   other.reference = frames_of(other).first;
   if (*other.reference >= tracks.frames()) return {};
   const auto enough = frames_of(other).second;
-  const auto frames = static_cast<double>(tracks.frames());
-  if (static_cast<double>(enough) < settings.wanted_share * frames) return {};
-  return fmt::format("\n  --reference {}: {} of {} {} a drift then",
-                     trace.first_frame + static_cast<std::int64_t>(*other.reference), enough,
-                     counted(tracks.frames(), "frame"), enough == 1 ? "has" : "have");
+  const auto frames = static_cast<std::int64_t>(tracks.frames());
+  if (static_cast<double>(enough) < settings.wanted_share * static_cast<double>(frames)) return {};
+  const std::int64_t frame = trace.first_frame + static_cast<std::int64_t>(*other.reference);
+  return advice_in_words(fmt::format("--reference {}", frame), enough, frames,
+                         settings.least_share);
 }
 
 /// From one frame that has a drift to the next.
@@ -215,6 +215,17 @@ std::vector<std::string> reasons_of(const std::vector<DriftPoint>& points,
 
 std::int64_t frames_known(const DriftTrace& trace) noexcept {
   return std::count_if(trace.points.begin(), trace.points.end(), known);
+}
+
+std::string advice_in_words(const std::string& option, std::int64_t known, std::int64_t frames,
+                            double least_share) {
+  const double share = static_cast<double>(known) / static_cast<double>(frames);
+  constexpr double kSteps = 1000;
+  const std::string lower = share < least_share ? fmt::format(" --min-drift-share {:g}",
+                                                              std::floor(kSteps * share) / kSteps)
+                                                : "";
+  return fmt::format("\n  {}{}: {} of {} {} a drift then", option, lower, known,
+                     counted(frames, "frame"), known == 1 ? "has" : "have");
 }
 
 std::string gaps_in_words(const DriftTrace& trace, const MarkerTracks& tracks,

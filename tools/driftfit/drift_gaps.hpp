@@ -23,7 +23,13 @@ struct GapSettings {
   DriftSettings solved_by = {.min_markers = 3};
   bool gain_known = false;
   double wanted_share = 0.95;  ///< of the frames should have a drift
+  double least_share = 0;      ///< where fewer have, nothing is written
 };
+
+/// "\n  --min-markers 2: 58 of 60 frames have a drift then". Where these are less than the least
+/// share, the option is told that writes them all the same.
+std::string advice_in_words(const std::string& option, std::int64_t known, std::int64_t frames,
+                            double least_share);
 
 /// Several lines, from "no drift in 7 of 60 frames: 3 to 8, 22" to what would help. That fewer
 /// markers would, is tried before it is said.

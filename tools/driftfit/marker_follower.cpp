@@ -47,7 +47,7 @@ MarkerFollower::MarkerFollower(const camera::StackShape& shape, int roi_px,
       clipped_(maps.saturation_adu()) {
   for (const Pick& pick : picks) {
     Marker marker;
-    marker.place = pick;
+    marker.pick = marker.place = pick;
     marker.roi_x_px = marker.roi_y_px = -2 * roi_px;  // far off: centred when it is placed
     markers_.push_back(marker);
   }
@@ -211,6 +211,13 @@ void MarkerFollower::keep(std::size_t index, std::int64_t frame) {
     const auto reason = kReasons[static_cast<std::size_t>(m.result)];
     ++(absences_.*reason);
     ++(m.absences.*reason);
+    // Noise in the dark, or a speck, that was seen once: the marker is to be sought where it was
+    // picked.
+    const bool is_doubtful = m.seen == 1 && m.moves == 0;
+    if (is_doubtful && distance_px(m.place, m.pick) > reach_px_) {
+      m.place = m.pick;
+      m.seen = 0;
+    }
     return;
   }
   m.times_elsewhere = 0;

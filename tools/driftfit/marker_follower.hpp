@@ -44,7 +44,8 @@ class MarkerFollower {
  private:
   enum class Result : std::uint8_t { Found, Outside, BadPixels, NotFitted, Strayed };
   struct Marker {
-    Pick place;    ///< less the drift; the user's pick until it is seen
+    Pick pick;
+    Pick place;    ///< less the drift; the pick until it is seen
     int seen = 0;  ///< in so many frames at this place
     int moves = 0;
     Pick elsewhere;                        ///< offset from the place of what was found instead

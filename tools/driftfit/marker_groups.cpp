@@ -13,6 +13,7 @@ namespace driftd::tools {
 namespace {
 
 constexpr double kApartOverPromised = 6;
+constexpr int kLeastFramesApart = 2;  ///< by the same as in the frame before
 using Markers = std::vector<std::size_t>;
 
 class GroupSearch {
@@ -21,7 +22,8 @@ class GroupSearch {
       : solved_(solved),
         points_(points),
         markers_(solved.tracks.markers()),
-        ways_(solved, reference, points.size()) {}
+        ways_(solved, reference, points.size()),
+        passed_over_(ways_.blocks()) {}
 
   std::vector<MarkersApart> found() {
     std::vector<MarkersApart> all;
@@ -32,9 +34,13 @@ class GroupSearch {
       if (!widest) break;
       MarkersApart apart = split(left, *widest);
       if (apart.others.empty()) break;
-      const bool told = measure(apart, *widest);
-      if (told) {
-        tell_anew(apart);
+      const bool more_than_noise = is_apart(between(apart, *widest));
+      if (more_than_noise && !measure(apart)) {
+        passed_over_[*widest] = true;
+        continue;
+      }
+      if (more_than_noise) {
+        tell_anew(apart, left);
         all.push_back(apart);
       }
       if (!apart.is_decided()) break;
@@ -44,11 +50,12 @@ class GroupSearch {
   }
 
  private:
-  /// The block in which the ways are spread most.
+  /// The block in which the ways are spread most, but for those passed over.
   std::optional<std::size_t> widest_block(const Markers& markers) const {
     std::optional<std::size_t> widest;
     double most_px = 0;
     for (std::size_t block = 0; block < ways_.blocks(); ++block) {
+      if (passed_over_[block]) continue;
       double low_x = 1e300, high_x = -1e300, low_y = 1e300, high_y = -1e300;
       for (const std::size_t m : markers) {
         const Way& here = ways_.in_block(block)[m];
@@ -105,20 +112,39 @@ class GroupSearch {
     return apart;
   }
 
-  /// Which of two groups a marker goes with, where they are furthest apart of when it is seen.
+  /// Which of two groups a marker goes with: it is apart from the other one, where it is seen.
   std::optional<const Markers*> nearer_to(const MarkersApart& apart, std::size_t m) const {
-    std::optional<const Markers*> nearer;
-    double most_px = 0;
+    const int from_some = frames_apart({{m}, apart.some}, false);
+    const int from_others = frames_apart({{m}, apart.others}, false);
+    const int least = std::max(1, least_frames_apart());
+    if (from_others >= least && 2 * from_some < from_others) return &apart.some;
+    if (from_some >= least && 2 * from_others < from_some) return &apart.others;
+    return std::nullopt;
+  }
+
+  /// In how many frames groups are apart by the same as in the one before that shows both: a wrong
+  /// fit is in one frame alone.
+  /// @param by_blocks  in those blocks alone in which they are apart
+  int frames_apart(const MarkersApart& apart, bool by_blocks) const {
+    constexpr double kSameShare = 0.5;
+    int frames = 0;
+    Way before;
     for (std::size_t block = 0; block < ways_.blocks(); ++block) {
-      const auto ways = ways_.in_block(block);
-      const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
-      // Of what is not known no distance is larger.
-      if (!ways[m].known() || !(distance_px(some, others) > most_px)) continue;
-      most_px = distance_px(some, others);
-      nearer =
-          distance_px(ways[m], some) < distance_px(ways[m], others) ? &apart.some : &apart.others;
+      const bool counts = !by_blocks || is_apart(between(apart, block));
+      for (std::size_t frame = ways_.begin_of(block); frame < ways_.begin_of(block + 1); ++frame) {
+        const Way here = in_frame(apart, frame);
+        if (!here.known()) continue;
+        const double px = std::hypot(here.x_px, here.y_px);
+        frames += counts && px > kApartPx && distance_px(here, before) < kSameShare * px ? 1 : 0;
+        before = here;
+      }
     }
-    return nearer;
+    return frames;
+  }
+
+  /// Of two or three frames any may be the last in which they are apart.
+  int least_frames_apart() const noexcept {
+    return std::clamp(static_cast<int>(points_.size()) / 2 - 1, 0, kLeastFramesApart);
   }
 
   /// The way of some markers against the others.
@@ -129,27 +155,23 @@ class GroupSearch {
             some.variance_px2 + others.variance_px2};
   }
 
+  /// Not where it is unknown.
   static bool is_apart(const Way& way) noexcept {
     return std::hypot(way.x_px, way.y_px) >
            std::max(kApartPx, kApartOverPromised * std::sqrt(way.variance_px2));
   }
 
-  /// False where they are not apart by more than noise, or in no frame that shows both.
-  bool measure(MarkersApart& apart, std::size_t widest) const {
-    if (!is_apart(between(apart, widest))) return false;
+  /// False where they are apart in so few frames that it may be a wrong fit.
+  bool measure(MarkersApart& apart) const {
+    if (frames_apart(apart, true) < least_frames_apart()) return false;
     std::optional<std::size_t> first, last;
-    int frames = 0;
     for (std::size_t block = 0; block < ways_.blocks(); ++block) {
       const Way here = between(apart, block);
-      if (!here.known() || !is_apart(here)) continue;
+      if (!is_apart(here)) continue;
       if (!first) first = block;
       last = block;
-      for (std::size_t frame = ways_.begin_of(block); frame < ways_.begin_of(block + 1); ++frame)
-        frames += sign_in(apart, frame);
       apart.most_px = std::max(apart.most_px, std::hypot(here.x_px, here.y_px));
     }
-    // Markers that go together may be seen in other frames of the block in which they go.
-    if (frames <= 0) return false;
     apart.first = first_apart(apart, *first);
     apart.last = last_apart(apart, *last);
     return true;
@@ -157,11 +179,22 @@ class GroupSearch {
 
   /// The way of some markers against the others in one frame.
   Way in_frame(const MarkersApart& apart, std::size_t frame) const {
-    std::vector<Way> ways;
-    for (std::size_t m = 0; m < markers_; ++m)
-      ways.push_back(ways_.offset_in(frame, m) - ways_.zeros()[m]);
-    const Way some = mean_of(apart.some, ways), others = mean_of(apart.others, ways);
+    const Way some = mean_in(apart.some, frame);
+    if (!some.known()) return {};
+    const Way others = mean_in(apart.others, frame);
     return {some.x_px - others.x_px, some.y_px - others.y_px, 0};
+  }
+
+  Way mean_in(const Markers& group, std::size_t frame) const {
+    double x_px = 0, y_px = 0, n = 0;
+    for (const std::size_t m : group) {
+      const Way offset = ways_.offset_in(frame, m) - ways_.zeros()[m];
+      if (!offset.known()) continue;
+      x_px += offset.x_px;
+      y_px += offset.y_px;
+      ++n;
+    }
+    return n > 0 ? Way{x_px / n, y_px / n, 0} : Way{};
   }
 
   /// 1 where they are apart, -1 where not; 0: nobody knows.
@@ -216,8 +249,12 @@ class GroupSearch {
   /// Where the larger group decides, but as many of the other are seen, the drift may be that
   /// one's. Of groups that are as many it is the mean of both, however many are seen of each, and
   /// may be off by half of what they are apart; where one group alone is seen, by all of it.
-  void tell_anew(const MarkersApart& apart) {
+  void tell_anew(const MarkersApart& apart, const Markers& left) {
     const bool decided = apart.is_decided();
+    Markers neither = left;  // nobody knows which group these go with
+    std::erase_if(neither, [&](std::size_t m) {
+      return std::ranges::count(apart.some, m) + std::ranges::count(apart.others, m) > 0;
+    });
     Way since{0, 0, 0};  // how far they are apart where both were seen last
     std::vector<std::size_t> of_one;
     for (std::size_t frame = 0; frame < points_.size(); ++frame) {
@@ -241,7 +278,8 @@ class GroupSearch {
         widen(point, {0.5 * since.x_px, 0.5 * since.y_px, 0});
         continue;
       }
-      if (!both && !decided) put(point, told.others.known() ? told.others : told.some);
+      if (!both && !decided && seen(neither, frame) == 0)
+        put(point, told.others.known() ? told.others : told.some);
       widen(point, since);
       if (!both) of_one.push_back(frame);
     }
@@ -261,15 +299,16 @@ class GroupSearch {
     point.y_sd_px = std::max(point.y_sd_px, std::abs(by.y_px));
   }
 
-  double seen(const Markers& markers, std::size_t frame) const {
-    return static_cast<double>(std::ranges::count_if(
-        markers, [&](std::size_t m) { return !std::isnan(solved_.tracks.at(frame, m).x_px); }));
+  std::ptrdiff_t seen(const Markers& markers, std::size_t frame) const {
+    return std::ranges::count_if(
+        markers, [&](std::size_t m) { return !std::isnan(solved_.tracks.at(frame, m).x_px); });
   }
 
   const SolvedDrift& solved_;
   std::span<DriftPoint> points_;
   std::size_t markers_;
   MarkerWays ways_;
+  std::vector<bool> passed_over_;  ///< blocks with nothing but wrong fits
 };
 
 }  // namespace

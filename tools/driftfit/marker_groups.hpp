@@ -4,7 +4,8 @@
 // What is compared is how far markers are from their places, less the drift, in blocks of up to ten
 // frames, three at both ends, since the frames next to the reference. Markers are apart where that
 // is more than a quarter of a pixel and far more than the fits promise; what they promise, not what
-// is seen, is the measure, so that nothing falls silent because it is everywhere.
+// is seen, is the measure, so that nothing falls silent because it is everywhere. What is apart in
+// fewer than three frames may be a wrong fit.
 #pragma once
 
 #include <cstddef>

@@ -22,6 +22,8 @@ constexpr double kLeastOverNoise = 5;
 /// one, 1 where a motion begins, more in the midst of one.
 constexpr double kMostOfSteady = 0.75;
 constexpr double kNormalMad = 1.4826;
+/// Of a slip the drift, which may be wrong yet, leaves at least so much.
+constexpr double kOfSlip = 0.5;
 /// What a marker's step against another may be off the usual one, of its length. One that is
 /// further off, but nearer to it than to none, stays, too, as a majority goes.
 constexpr double kMostOffUsual = 0.5;
@@ -111,7 +113,8 @@ class SlipSearch {
     for (std::size_t k = kLeastFrames; k + kLeastFrames <= n; ++k) {
       const std::size_t first = std::max(k - kLeastFrames, kLeastFrames);
       const std::size_t last = std::min(k + kLeastFrames, n - kLeastFrames);
-      if (weights_[k] > 0 && weights_[k] >= weights_[largest_of(first, last)]) {
+      if (weights_[k] > 0 && weights_[k] >= weights_[largest_of(first, last)] &&
+          is_more_than_noise(k)) {
         const std::size_t step = largest_of(k - kLeastFrames, k + kLeastFrames);
         candidates.push_back({offsets_[k].frame, offsets_[step].frame});
       }
@@ -125,17 +128,39 @@ class SlipSearch {
     return static_cast<std::size_t>(std::max_element(begin, end) - weights_.begin());
   }
 
-  /// How much the means before and after the k-th offset differ, over what noise makes of it; 0
-  /// where that is less than any slip.
-  double weight_of_step(std::size_t k) const noexcept {
+  /// The means before and after the k-th offset.
+  struct MeanStep {
+    std::size_t before = 0, after = 0;  ///< offsets, no more than kMostFrames
+    double px = 0;
+  };
+
+  MeanStep step_at(std::size_t k) const noexcept {
     const std::size_t before = std::min(k, kMostFrames);
     const std::size_t after = std::min(offsets_.size() - k, kMostFrames);
     const auto nb = static_cast<double>(before), na = static_cast<double>(after);
     const Vec low = sums_[k] - sums_[k - before];
     const Vec high = sums_[k + after] - sums_[k];
-    const double step_px =
-        std::hypot(high.x_px / na - low.x_px / nb, high.y_px / na - low.y_px / nb);
-    return step_px > 0.5 * kLeastSlipPx ? step_px * std::sqrt(nb * na / (nb + na)) : 0;
+    return {before, after,
+            std::hypot(high.x_px / na - low.x_px / nb, high.y_px / na - low.y_px / nb)};
+  }
+
+  /// How much these differ, over what noise makes of it; 0 where that is less than any slip.
+  double weight_of_step(std::size_t k) const noexcept {
+    const MeanStep step = step_at(k);
+    const auto nb = static_cast<double>(step.before), na = static_cast<double>(step.after);
+    return step.px > kOfSlip * kLeastSlipPx ? step.px * std::sqrt(nb * na / (nb + na)) : 0;
+  }
+
+  /// Most steps that noise makes need no look at the other markers. What is seen counts half, for a
+  /// drift that is wrong yet is in it.
+  bool is_more_than_noise(std::size_t k) const {
+    const MeanStep step = step_at(k);
+    const auto at = offsets_.begin() + static_cast<std::ptrdiff_t>(k);
+    const Sides sides{{at - static_cast<std::ptrdiff_t>(step.before), at},
+                      {at, at + static_cast<std::ptrdiff_t>(step.after)}};
+    const Noise noise = noise_of(sides);
+    return step.px >
+           kOfSlip * least_slip_px(sides, std::max(kOfSlip * noise.seen_px, noise.promised_px));
   }
 
   Sides around(std::size_t m, std::size_t frame) const {
@@ -204,7 +229,10 @@ class SlipSearch {
     });
     if (voters.empty()) return false;
     const Sides relative = mean_of(voters);
-    return is_step(relative) && length(relative.step()) > least_slip_px(relative);
+    const Noise noise = noise_of(relative);
+    // What few frames show of the noise may be less than it is.
+    const double noise_px = std::max(noise.seen_px, noise.promised_px);
+    return is_step(relative) && length(relative.step()) > least_slip_px(relative, noise_px);
   }
 
   /// Each from its middle before on: those that are seen in a frame differ.
@@ -239,7 +267,11 @@ class SlipSearch {
     return {mean(before), mean(after)};
   }
 
-  static double least_slip_px(const Sides& sides) {
+  struct Noise {
+    double seen_px, promised_px;
+  };
+
+  static Noise noise_of(const Sides& sides) {
     std::vector<double> away, promised;
     for (const auto* side : {&sides.before, &sides.after}) {
       const Vec middle = middle_of(*side);
@@ -249,9 +281,10 @@ class SlipSearch {
         promised.push_back(offset.sd_px);
       }
     }
-    // What few frames show of the noise may be less than it is.
-    const double noise_px =
-        std::max(kNormalMad * tools::middle_of(away), tools::middle_of(promised));
+    return {kNormalMad * tools::middle_of(away), tools::middle_of(promised)};
+  }
+
+  static double least_slip_px(const Sides& sides, double noise_px) noexcept {
     const auto over = [](std::size_t frames) { return kMostFrames / static_cast<double>(frames); };
     const double few = std::sqrt(0.5 * (over(sides.before.size()) + over(sides.after.size())));
     return std::max(kLeastSlipPx, kLeastOverNoise * few * noise_px);

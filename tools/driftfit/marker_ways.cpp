@@ -100,7 +100,8 @@ void MarkerWays::find_zeros(std::size_t reference) {
     near.push_back(frame);
     for (std::size_t m = 0; m < markers_; ++m) seen[m] += offset_in(frame, m).known() ? 1u : 0u;
   };
-  const std::size_t most = begins_[1];
+  // In short recordings, too, one wrong fit is not where a way begins.
+  const std::size_t most = std::clamp<std::size_t>((begins_.back() + 1) / 2, 1, kEndFrames);
   const auto is_enough = [most](std::size_t frames) { return frames >= most; };
   for (std::size_t off = 0; off < begins_.back() && !std::ranges::all_of(seen, is_enough); ++off) {
     if (reference + off < begins_.back()) add(reference + off);

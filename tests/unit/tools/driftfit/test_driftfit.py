@@ -423,11 +423,28 @@ class Gaps(WithFolder):
         picks.write_text("x,y\n" + "".join(f"{x},{y}\n" for x, y in PLACES))
         file, arguments = self.write_raw(stack), ("--picks", picks, "-o", self.folder / "out")
         said = self.run_program(file, *arguments, "--reference", 2, code=1)
-        self.assertIn("in the reference frame 2; what may help:\n  --min-markers 1\n  --reference 3, the first with so "
-                      "many\n  --picks: ", said)
+        self.assertIn("in the reference frame 2; what may help:\n  --min-markers 1: 20 of 20 frames have a drift "
+                      "then\n  --reference 3: 17 of 20 frames have a drift then\n  --picks: ", said)
         self.assertEqual(self.results(), [])
         self.run_program(file, *arguments, "--reference", 2, "--min-markers", 1)  # as is advised, the one or the other
         self.run_program(file, *arguments, "--reference", 3, "--overwrite")
+
+    def test_advice_that_is_followed_to_the_letter_writes_a_drift(self):
+        shown = np.zeros((20, 5), bool)
+        shown[[0, 1, 2, 9], :3] = True
+        shown[4:8, 0] = True
+        stack, _ = drifting(20, shown=shown)
+        file, table = self.write_raw(stack), self.folder / "out.csv"
+        for asked, code in ([], 5), (["--reference", "6"], 1), (["--min-markers", "2", "--reference", "5"], 1):
+            said = self.run_program(file, "--drift-csv", table, *asked, code=code)
+            advised = re.findall(r"^  (--.*): (\d+) of 20 frames have a drift then$", said, re.MULTILINE)
+            self.assertEqual(len(advised), 2 if code == 1 else 1, said)
+            for options, frames in advised:
+                given = dict(zip(asked[::2], asked[1::2]))
+                given.update(zip(options.split()[::2], options.split()[1::2]))
+                self.run_program(file, "--drift-csv", table, "--overwrite", *(text for pair in given.items() for text in pair))
+                self.assertEqual(sum(row["x_px"] != "" for row in rows_of(table)), int(frames))
+            table.unlink()
 
     def test_a_reference_that_none_agree_in_is_told_what_would_do(self):
         def scattered(marker, t):

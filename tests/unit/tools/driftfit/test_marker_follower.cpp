@@ -88,6 +88,24 @@ TEST_CASE("a neighbour that is taken for a marker in one frame costs that frame 
   }
 }
 
+TEST_CASE("what is seen once beside a marker that is dark yet is not taken for its place") {
+  const Scene scene = four_spots();
+  SpotFitter fitter({});
+  MarkerFollower follower(scene.shape(), 13, picks_of(scene, 0), fitter, kNoMaps);
+  Scene three = scene;
+  three.spots.pop_back();
+  Scene speck = scene;
+  speck.spots[3].x_px += 4.5;
+  speck.spots[3].y_px -= 4.5;
+  for (int i = 0; i < 20; ++i) {
+    const Scene& shown = i == 5 ? speck : (i < 10 ? three : scene);
+    const auto spots = follower.follow(bytes_of(shown.frame(0.1 * i, 0)), i);
+    CHECK(spots.size() == (i < 10 && i != 5 ? 3 : 4));
+    CHECK(follower.absences().strayed == 0);
+    for (const Spot& spot : spots) CHECK(spot.place == 0);
+  }
+}
+
 TEST_CASE("a marker that jumped is taken back at its new place once it stays there") {
   Scene scene = four_spots();
   SpotFitter fitter({});
