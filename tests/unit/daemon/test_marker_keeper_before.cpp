@@ -152,7 +152,7 @@ TEST_CASE("a command to find markers keeps those of the interrupted lock where t
   CHECK(f.adopted().estimator.reference(1).trusted);
   // Where others are they are taken, and it is said; it is found again once its own are back.
   const Spots others{{20.4, 30.2}, {50.9, 90.1}, {80.3, 25.8}, {110.2, 60.6}, {65.5, 55.1}};
-  CHECK_THAT(find(others), contains("its markers are not in the image (") &&
+  CHECK_THAT(find(others), contains("its markers were not found in the image (") &&
                                contains("kept until another lock holds") &&
                                contains("`driftctl markers --find` looks for its markers again"));
   CHECK(f.interrupted->status()["phase"] == "absent");
