@@ -310,7 +310,11 @@ std::string LockRecovery::search_text() const {
   const auto known = saved_->meaning.find("camera");
   const std::string camera = known == saved_->meaning.end() ? "" : known->second;
   if (camera_.connected() && camera_.info().width_px > 0)
-    return "looking for its markers in the images of " + (camera.empty() ? "the camera" : camera);
+    return "looking for its markers in the images of " + (camera.empty() ? "the camera" : camera) +
+           "; where that goes on, " +
+           (config_.markers.mode == config::MarkerMode::List
+                ? "see light and focus: `driftctl snapshot`"
+                : "`driftctl markers --find` tells why");
   return fmt::format("its markers are looked for once the camera{} is connected",
                      camera.empty() ? "" : " " + camera);
 }

@@ -181,6 +181,32 @@ class Reasons(unittest.TestCase):
                                    )["interrupted"]["text"]
         self.assertIn("its markers were not found in the image (ambiguous: ", text)
 
+    def test_listed_markers_are_looked_for_until_the_light_is_back(self):
+        places = ((189.9, 104.8), (76, 159), (136.5, 201.2))
+        listed = ", ".join(f"{{id: {i}, x_px: {x}, y_px: {y}, role: tracking}}" for i, (x, y) in enumerate(places, 1))
+        self.start_locked(markers={"mode": "list", "list": f"[{listed}]"})
+        rig = self.rig
+        rig.fault("hide_markers", seconds=3)
+        rig.sleep(0.2)
+        self.restart()
+        rig.sleep(1.5)
+        self.assertEqual(rig.status()["markers"]["tracking"], 3)
+        text = rig.status()["interrupted"]["text"]
+        self.assertIn("looking for its markers", text)
+        self.assertIn("see light and focus", text)
+        self.assertIn("those of markers.list are used", self.driftctl("markers", "--find", code=1))
+        self.offer()
+        self.driftctl("lock", "--resume", "--wait")
+
+    def test_who_looks_for_markers_in_the_dark_hears_how_to_learn_more(self):
+        self.start_locked()
+        self.rig.fault("hide_markers", seconds=3)
+        self.rig.sleep(0.2)
+        self.restart()
+        self.rig.sleep(0.5)
+        self.assertIn("`driftctl markers --find` tells why", self.rig.status()["interrupted"]["text"])
+        self.assertIn("see light and focus", self.driftctl("calibrate", code=1))
+
     def test_the_drift_of_the_last_seconds_is_none_where_none_is_seen(self):
         self.start_locked()
         self.rig.sleep(1)
