@@ -2,6 +2,7 @@
 """What is told of a lock that several faults hold one after the other, and of the way back that they leave."""
 import json
 import pathlib
+import re
 import sys
 import unittest
 
@@ -223,6 +224,26 @@ class Reasons(unittest.TestCase):
         self.assertIn("light", self.held("too_few_markers", "no_frames")["cure"])
         self.assertIn("light", self.rig.wait_state("lost")["cure"])
         self.assertEqual(self.told()[-1], "lost: held too long (too few markers, at first no frames)")
+
+    def test_a_report_counts_the_time_without_frames_to_what_was_lost(self):
+        self.start_locked(record={"at_lock": "true"})
+        rig = self.rig
+        rig.sleep(1)
+        rig.fault("vanish", seconds=1)
+        rig.sleep(4)
+        self.assertEqual(rig.status()["state"], "locked")
+        rig.fault("vanish", seconds=9)
+        rig.sleep(13)
+        file = rig.status()["record"]["file"]
+        self.driftctl("unlock")
+        rig.sleep(1)
+        self.driftctl("report", file, "-o", rig.folder / "report.html")
+        text = re.sub(r"\s+", " ", re.sub("<[^>]+>", " ", (rig.folder / "report.html").read_text()))
+        lost = text[text.index("Lost time"):]
+        held = re.search(r"holding: no frames 2 ([0-9.]+) lost: held too long: no frames 1 ([0-9.]+) ", lost)
+        self.assertIsNotNone(held, lost[:400])
+        self.assertAlmostEqual(float(held[1]), 1.3 + LOCK["hold_timeout_s"], delta=0.5)
+        self.assertAlmostEqual(float(held[2]), 13 - LOCK["hold_timeout_s"], delta=0.5)
 
     def test_a_jump_out_of_the_rois(self):
         self.start_locked(markers={"find_again_after_ms": 300})
