@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "base/in_words.hpp"
+
 namespace driftd::daemon {
 namespace {
 
@@ -14,10 +16,11 @@ using control::StageLooks;
 
 std::string of_stage(const LockTrouble& t) {
   if (t.stage == StageLooks::Reversed || t.stage == StageLooks::TurnedOrSwapped)
-    return "`driftctl unlock`, `driftctl calibrate --write` and a reload find how it stands to the "
-           "image";
+    return "the stage " + looks_in_words(control::name_of(t.stage)) +
+           ": `driftctl unlock`, `driftctl calibrate --write` and a reload find how it stands to "
+           "the image";
   if (t.stage == StageLooks::WrongGain || t.stage == StageLooks::Unexplained)
-    return "it answers farther, later or otherwise than `stage.*` says: `driftctl unlock`, "
+    return "the stage answers farther, later or otherwise than `stage.*` says: `driftctl unlock`, "
            "`driftctl calibrate --write` and a reload measure how";
   if (!t.driver_reports)
     return "no driver is connected, or one that tells nothing of itself: start driftd-stage";

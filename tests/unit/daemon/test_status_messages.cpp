@@ -424,7 +424,9 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
   CHECK_THAT(cure(LockState::Holding, LockReason::StageNotFollowing, StageLooks::Stuck),
              !contains("no driver") && contains("servo"));
   CHECK_THAT(cure(LockState::Holding, LockReason::StageNotFollowing, StageLooks::Reversed),
-             contains("calibrate --write"));
+             contains("the stage looks reversed") && contains("calibrate --write"));
+  CHECK_THAT(cure(LockState::Holding, LockReason::StageNotFollowing, StageLooks::WrongGain),
+             contains("the stage answers farther") && contains("calibrate --write"));
   CHECK_THAT(cure(LockState::Idle, LockReason::ReferenceTimeout),
              contains("lock.reference_timeout_s"));
   CHECK_THAT(cure_of({.lock = {.state = LockState::Idle, .reason = LockReason::ReferenceTimeout},
