@@ -22,4 +22,11 @@ inline std::string in_words(std::string reason, const std::string& held_for,
   return in_words(std::move(reason));
 }
 
+/// What a stage does that does not follow, by `status.stage`: "looks stuck".
+inline std::string looks_in_words(const std::string& looks) {
+  if (looks == "wrong_gain") return "seems to have another gain";
+  if (looks == "unexplained") return "moves as nothing explains";
+  return "looks " + in_words(looks);
+}
+
 }  // namespace driftd

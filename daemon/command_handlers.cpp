@@ -114,7 +114,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
     return lock_.unlock(telling(forgotten, std::move(answer)), now_ns);
   }
   if (name == "reset") {
-    lock_.reset(std::move(answer), now_ns);
+    lock_.reset(telling(interrupted_.name(), std::move(answer)), now_ns);
     places_.give_up();
     interrupted_.forget();
     return;
@@ -135,6 +135,7 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
     return places_.lock(*place, std::move(answer), now_ns);
   }
   if (!resumes) return lock_.lock(std::move(answer), now_ns);
+  lock_.check_can_lock();  // there is nothing to go back to while a lock is engaged
   lock_.lock(std::move(answer), now_ns, interrupted_.resumption());
 }
 

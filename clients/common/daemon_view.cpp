@@ -278,7 +278,7 @@ void add_stage(const json& status, std::vector<Line>& lines) {
   if (looks == "stuck" && driver != nullptr && driver->is_null())
     lines.push_back({"stage       no driver is connected", Tone::Bad});
   else if (looks != "-" && looks != "following")
-    lines.push_back({"stage       looks " + in_words(looks), Tone::Warning});
+    lines.push_back({"stage       " + looks_in_words(looks), Tone::Warning});
   if (driver == nullptr || !driver->is_object()) return;
   const std::string state = text(*driver, "/state");
   lines.push_back(

@@ -64,8 +64,12 @@ std::vector<Metric> lock_rows() {
        .states = {"idle", "referencing", "locked", "holding", "lost", "fault", "calibrating"}},
       {.name = "driftd_state_reason_info",
        .kind = Kind::Info,
-       .help = "Why it is in this state; holding: what holds it now; lost: what held it.",
-       .sources = {{"/status/reason", "reason"}, {"/status/held_for", "held_for"}}},
+       .help = "Why it is in this state; holding: what holds it now; lost: what held it; and what "
+               "held it "
+               "before that.",
+       .sources = {{"/status/reason", "reason"},
+                   {"/status/held_for", "held_for"},
+                   {"/status/held_first", "held_first"}}},
       {.name = "driftd_state_seconds",
        .kind = Kind::Gauge,
        .help = "How long it has been in this state.",

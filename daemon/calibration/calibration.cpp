@@ -129,7 +129,9 @@ void Calibration::check_may_begin(double excursion_nm, double seconds) const {
   const LoopReport& loop = loop_.report();
   if (!loop.has_frames()) throw CameraWatch::no_frames();
   if (!has_markers_() || !loop.sees_drift())
-    throw CommandRefused{Refusal::Refused, "no markers are measured now"};
+    throw CommandRefused{Refusal::Refused,
+                         "no markers are measured now: see light and focus, "
+                         "`driftctl markers`"};
   if (!(loop.frame_rate_hz > 0))
     throw CommandRefused{Refusal::NoFrame, "the frame rate is not known yet"};
   check_reach(excursion_nm, config_.control, loop);

@@ -204,8 +204,8 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
     if (others && result.before) interrupted_->not_found(result.match.reason);
     return;
   }
-  if (result.before && config_.markers.mode == config::MarkerMode::List)
-    return interrupted_->not_found(result.match.reason);
+  // Those listed are followed meanwhile: they show whether others are there, or all is dark.
+  if (result.before && config_.markers.mode == config::MarkerMode::List) return adopt_listed();
   nlohmann::json told = {{"found", tracking},
                          {"rejected", rejected.size()},
                          {"spots_left_out", result.spots_left_out}};
@@ -318,7 +318,9 @@ void MarkerKeeper::learn_saturation(const control::ClipLevel& clip) {
 
 void MarkerKeeper::find(Answer answer, std::int64_t now_ns) {
   if (config_.markers.mode == config::MarkerMode::List) {
-    throw CommandRefused{Refusal::Refused, "markers.mode is `list`"};
+    throw CommandRefused{Refusal::Refused,
+                         "markers.mode is `list`: those of markers.list are used, and no others "
+                         "are looked for"};
   }
   begin_find(std::move(answer), now_ns);
 }

@@ -31,22 +31,30 @@ bool begins_something(Kind kind) {
 
 }  // namespace
 
-void LockOrders::lock(Answer answer, std::int64_t now_ns,
-                      std::optional<LockResumption> resumption) {
+void LockOrders::check_can_lock() const {
   if (settings_.recording) {
     throw CommandRefused{Refusal::Refused, "a recording cannot be held still"};
   }
   check_can_begin();
-  const LoopReport& report = loop_.report();
-  const LockState state = report.lock.state;
+  const LockState state = loop_.report().lock.state;
   if (state == LockState::Fault) {
     throw CommandRefused{Refusal::Refused, "the lock is in `fault`: `driftctl reset` first"};
+  }
+  if (state == LockState::Calibrating) {
+    throw CommandRefused{
+        Refusal::Refused,
+        "the stage is being calibrated: lock when that is over, or end it by `driftctl unlock`"};
   }
   if (state != LockState::Idle && state != LockState::Lost) {
     throw CommandRefused{Refusal::Refused,
                          std::string("the lock is `") + control::name_of(state) + "` already"};
   }
-  if (!report.has_frames()) throw CameraWatch::no_frames();
+}
+
+void LockOrders::lock(Answer answer, std::int64_t now_ns,
+                      std::optional<LockResumption> resumption) {
+  check_can_lock();
+  if (!loop_.report().has_frames()) throw CameraWatch::no_frames();
   if (!has_markers_())
     throw CommandRefused{Refusal::Refused,
                          "no markers are known yet: `driftctl markers --find` tells why"};

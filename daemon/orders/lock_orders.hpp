@@ -45,6 +45,8 @@ class LockOrders {
   /// @throws CommandRefused when there is nothing to lock now
   void lock(Answer answer, std::int64_t now_ns,
             std::optional<LockResumption> resumption = std::nullopt);
+  /// @throws CommandRefused while a lock or a calibration is under way, or an order to begin one
+  void check_can_lock() const;
   /// While true nothing is locked at start: somebody is asked what to lock.
   void hold_back_at_start(bool hold) noexcept { held_back_at_start_ = hold; }
   /// Moves the stage to measure it; answered when that has begun.

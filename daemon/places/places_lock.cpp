@@ -108,7 +108,8 @@ void Places::look_for(const SavedPlace& place) {
     if (why == nullptr) return begin_lock();
     CommandRefused told = *why;
     if (told.code == Refusal::NotFound)
-      told.text = fmt::format("the place `{}` is not in the image: {}", going_->name, told.text);
+      told.text =
+          fmt::format("the place `{}` was not found in the image: {}", going_->name, told.text);
     end_going(told);
   };
   try {

@@ -105,7 +105,7 @@ void LockRecovery::found(std::uint64_t command, int matched) {
 }
 
 void LockRecovery::not_found(const std::string& reason) {
-  put_aside("its markers are not in the image (" + reason + ")");
+  put_aside("its markers were not found in the image (" + reason + ")");
 }
 
 void LockRecovery::put_aside(const std::string& why) {
@@ -116,7 +116,7 @@ void LockRecovery::put_aside(const std::string& why) {
 }
 
 std::string LockRecovery::forget() {
-  std::string forgotten = phase_ == Phase::None ? "" : headline();
+  std::string forgotten = name();
   phase_ = Phase::None;
   memory_.end();
   return forgotten;
@@ -310,7 +310,11 @@ std::string LockRecovery::search_text() const {
   const auto known = saved_->meaning.find("camera");
   const std::string camera = known == saved_->meaning.end() ? "" : known->second;
   if (camera_.connected() && camera_.info().width_px > 0)
-    return "looking for its markers in the images of " + (camera.empty() ? "the camera" : camera);
+    return "looking for its markers in the images of " + (camera.empty() ? "the camera" : camera) +
+           "; where that goes on, " +
+           (config_.markers.mode == config::MarkerMode::List
+                ? "see light and focus: `driftctl snapshot`"
+                : "`driftctl markers --find` tells why");
   return fmt::format("its markers are looked for once the camera{} is connected",
                      camera.empty() ? "" : " " + camera);
 }
@@ -318,16 +322,19 @@ std::string LockRecovery::search_text() const {
 std::string LockRecovery::text() const {
   if (replaced_)
     return headline() +
-           ": it can be gone back to until the lock that is being engaged has its "
-           "reference";
+           ": it is over once the lock that is being engaged has its reference, and on offer again "
+           "where that finds none";
+  const bool waits_at_start = config_.lock.at_start && !lost_here_;
+  const std::string rest = waits_at_start ? ". Until that is decided lock.at_start waits" : "";
+  const bool decided = phase_ == Phase::Found || phase_ == Phase::Absent;
+  if (const std::string other = decided ? otherwise() : ""; !other.empty())
+    return headline() + ": it cannot be gone back to, " + other + ". " + kOtherWays + rest;
   if (phase_ == Phase::Absent)
     return headline() + ": " + absent_ +
            ". It is kept until another lock holds or `driftctl unlock`; " +
            (config_.markers.mode == config::MarkerMode::List
                 ? "driftd looks for its markers again when it is started with the sample in place"
                 : "`driftctl markers --find` looks for its markers again");
-  const bool waits_at_start = config_.lock.at_start && !lost_here_;
-  const std::string rest = waits_at_start ? ". Until that is decided lock.at_start waits" : "";
   if (phase_ == Phase::Searching || !loop_.has_taken(adopted_))
     return headline() + ": " + search_text() + rest;
   if (!is_measured())
@@ -361,7 +368,8 @@ nlohmann::json LockRecovery::status() const {
   if (phase_ == Phase::None) return nullptr;
   constexpr std::array kNames = {"", "searching", "found", "absent"};
   const auto age = age_s();
-  const bool measured = phase_ == Phase::Found && !replaced_ && is_measured();
+  const bool measured =
+      phase_ == Phase::Found && !replaced_ && is_measured() && otherwise().empty();
   return {{"phase", kNames.at(static_cast<std::size_t>(phase_))},
           {"interrupted_session", saved_->session},
           {"interrupted_lock_id", saved_->lock_id},

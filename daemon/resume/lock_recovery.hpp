@@ -58,8 +58,10 @@ class LockRecovery {
   /// Other markers are in use, by command. @param why  a sentence's end
   void put_aside(const std::string& why);
 
+  /// What there is to go back to, for people: "lock 3, lost 2.0 s ago"; "": nothing.
+  std::string name() const { return phase_ == Phase::None ? "" : headline(); }
   /// A command says that neither it nor the lock of this daemon is wanted any more.
-  /// @returns what could have been gone back to, for people; "": nothing
+  /// @returns `name()` of before
   std::string forget();
   /// The lock that was begun is one at a place, which goes back to what it knows by itself.
   void give_way() noexcept { at_place_ = true; }

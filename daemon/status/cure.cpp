@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "base/in_words.hpp"
+
 namespace driftd::daemon {
 namespace {
 
@@ -14,14 +16,20 @@ using control::StageLooks;
 
 std::string of_stage(const LockTrouble& t) {
   if (t.stage == StageLooks::Reversed || t.stage == StageLooks::TurnedOrSwapped)
-    return "`driftctl unlock`, `driftctl calibrate --write` and a reload find how it stands to the "
-           "image";
+    return "the stage " + looks_in_words(control::name_of(t.stage)) +
+           ": `driftctl unlock`, `driftctl calibrate --write` and a reload find how it stands to "
+           "the image";
   if (t.stage == StageLooks::WrongGain || t.stage == StageLooks::Unexplained)
-    return "it answers farther, later or otherwise than `stage.*` says: `driftctl unlock`, "
+    return "the stage answers farther, later or otherwise than `stage.*` says: `driftctl unlock`, "
            "`driftctl calibrate --write` and a reload measure how";
   if (!t.driver_reports)
     return "no driver is connected, or one that tells nothing of itself: start driftd-stage";
   return "see the stage's power, servo and travel; `driftctl calibrate` measures how it answers";
+}
+
+/// " (E-727: servo off)"
+std::string in_its_words(const LockTrouble& t) {
+  return t.driver_says.empty() ? "" : " (" + t.driver_says + ")";
 }
 
 /// What helps against that which holds a lock, or held it until it was lost. A held lock goes on by
@@ -52,11 +60,11 @@ std::string of_hold(const LockTrouble& t, LockReason reason) {
     case LockReason::StageNotFollowing:
       return of_stage(t);
     case LockReason::StageError:
-      return std::string("mend what the stage's driver tells") +
+      return "mend what the stage's driver tells" + in_its_words(t) +
              (lost ? "" : "; the lock then goes on");
     case LockReason::StageLimit:
-      return "the stage is at the end of its travel: `driftctl unlock`, bring it to the middle, "
-             "lock";
+      return "the stage is at the end of its travel" + in_its_words(t) +
+             ": `driftctl unlock`, bring it to the middle, lock";
     case LockReason::StageSilent:
       return "the stage's driver has ended or hangs: start driftd-stage again";
     default:
@@ -77,6 +85,22 @@ bool is_of_frames(LockReason reason) {
          reason == LockReason::CorrectionsNotSent;
 }
 
+/// Of what ended a lock: that it is over by now, where that is known; "" where it is not.
+std::string over(const LockTrouble& t, LockReason reason) {
+  switch (reason) {
+    case LockReason::NoFrames:
+      return t.has_frames ? "frames come again" : "";
+    case LockReason::TooFewMarkers:
+      return t.sees_markers ? "the markers are seen again" : "";
+    case LockReason::StageError:
+    case LockReason::StageLimit:
+    case LockReason::StageSilent:
+      return t.driver_ready ? "the stage's driver is ready again" : "";
+    default:
+      return "";
+  }
+}
+
 /// The way back is part of it, where it is not told of beside it.
 std::string of_loss(const LockTrouble& t) {
   std::string text;
@@ -85,9 +109,27 @@ std::string of_loss(const LockTrouble& t) {
   };
   if (t.lock.reason == LockReason::HeldTooLong)
     add("it was held for longer than lock.hold_timeout_s");
-  add(of_hold(t, t.lock.held_for) + of_first(t));
+  const std::string now = over(t, t.lock.held_for);
+  add((now.empty() ? of_hold(t, t.lock.held_for) : now) + of_first(t));
   if (!t.offered) add("once the reason is gone, `driftctl lock --resume` takes the sample back");
   return text;
+}
+
+/// Of a reference that was not had in time.
+std::string of_reference(const LockTrouble& t) {
+  const bool frames = is_of_frames(t.lock.held_for) && over(t, t.lock.held_for).empty();
+  if (frames) return of_hold(t, t.lock.held_for) + "; then lock again";
+  // What was wrong with its last frames is over.
+  const bool seen = t.lock.held_for != LockReason::None && t.sees_markers;
+  if (t.resumed)
+    return std::string(
+               "within lock.reference_timeout_s the sample was not seen, or not near "
+               "enough (lock.max_jump_nm) to where it was when the way back was ordered: ") +
+           (seen ? "it is seen now, " : "see light and focus, `driftctl markers`, then ") +
+           "go back again; `driftctl lock` gives the place up";
+  return std::string("too few good frames within lock.reference_timeout_s: ") +
+         (seen ? "the markers are seen now, " : "see light and focus, `driftctl markers`, then ") +
+         "lock again";
 }
 
 }  // namespace
@@ -102,16 +144,7 @@ std::string cure_of(const LockTrouble& t) {
       return "the log says what failed; `driftctl reset`, then lock again";
     case LockState::Idle:
       if (!t.at_start.empty()) return "lock.at_start waits: " + t.at_start;
-      if (t.lock.reason == LockReason::ReferenceTimeout && is_of_frames(t.lock.held_for))
-        return of_hold(t, t.lock.held_for) + "; then lock again";
-      if (t.lock.reason == LockReason::ReferenceTimeout && t.resumed)
-        return "within lock.reference_timeout_s the sample was not seen, or not near enough "
-               "(lock.max_jump_nm) to where it was when the way back was ordered: see light and "
-               "focus, `driftctl markers`, then go back again; `driftctl lock` gives the place up";
-      if (t.lock.reason == LockReason::ReferenceTimeout)
-        return "too few good frames within lock.reference_timeout_s: see light and focus, "
-               "`driftctl markers`, then lock again";
-      return "";
+      return t.lock.reason == LockReason::ReferenceTimeout ? of_reference(t) : "";
     default:
       return "";
   }

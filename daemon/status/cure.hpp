@@ -19,6 +19,10 @@ struct LockTrouble {
   const control::Lock& lock;
   control::StageLooks stage = control::StageLooks::Following;
   bool driver_reports = false;   ///< a stage's driver tells of itself
+  bool driver_ready = false;     ///< and says by now that it is ready
+  std::string driver_says = {};  ///< its trouble in its own words
+  bool has_frames = false;       ///< they come by now
+  bool sees_markers = false;     ///< and show the markers
   bool resumed = false;          ///< that lock was to go back to a place of before
   control::Vec2 jumped_nm = {};  ///< an implausible jump, from the last plausible place
   double max_jump_nm = 0;        ///< lock.max_jump_nm

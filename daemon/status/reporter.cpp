@@ -82,7 +82,7 @@ std::string Reporter::why(const LockChange& change, control::LockReason reason,
                           nlohmann::json& fields) const {
   std::string words = in_words(control::name_of(reason));
   if (reason == control::LockReason::StageNotFollowing) {
-    words += ", it looks " + in_words(control::name_of(change.stage));
+    words += ", it " + looks_in_words(control::name_of(change.stage));
     fields["stage"] = control::name_of(change.stage);
   }
   if (reason == control::LockReason::ImplausibleJump) {

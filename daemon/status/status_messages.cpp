@@ -71,7 +71,8 @@ json drift_json(const StatusInputs& in) {
   const control::DriftEstimate& d = loop.drift;
   const bool current = is_current(in, loop.tracked_ns);
   const bool valid = current && d.valid;
-  const bool has_rms = current && loop.valid > 0;
+  const std::int64_t gone_ns = loop.markers_gone_since_ns;
+  const bool has_rms = current && loop.valid > 0 && (gone_ns == 0 || is_current(in, gone_ns));
   const bool locked_once = loop.lock_id > 0;
   return {{"x_nm", number_or_null(d.drift_nm.x, valid)},
           {"y_nm", number_or_null(d.drift_nm.y, valid)},
@@ -81,6 +82,24 @@ json drift_json(const StatusInputs& in) {
           {"rms_y_nm", number_or_null(loop.rms_y_nm, has_rms)},
           {"total_x_nm", number_or_null(loop.total_nm.x, locked_once)},
           {"total_y_nm", number_or_null(loop.total_nm.y, locked_once)}};
+}
+
+LockTrouble trouble_of(const StatusInputs& in) {
+  const LoopReport& loop = in.loop;
+  const bool reports = in.stage_driver.is_object();
+  const bool ready = reports && in.stage_driver.value("state", "") == "ready";
+  return {.lock = loop.lock,
+          .stage = loop.stage,
+          .driver_reports = reports,
+          .driver_ready = ready,
+          .driver_says = reports && !ready ? in.stage_driver.value("text", "") : "",
+          .has_frames = is_current(in, loop.frame_ns),
+          .sees_markers = is_current(in, loop.tracked_ns) && loop.drift.valid,
+          .resumed = loop.resumed,
+          .jumped_nm = loop.jumped_nm,
+          .max_jump_nm = in.max_jump_nm,
+          .at_start = in.at_start_waits,
+          .offered = !in.interrupted.is_null()};
 }
 
 json gate_json(const StatusInputs& in) {
@@ -245,14 +264,7 @@ nlohmann::json status_json(const StatusInputs& in) {
           {"uptime_s", static_cast<double>(in.time_ns - in.start_ns) * 1e-9},
           {"state", control::name_of(loop.lock.state)},
           {"reason", control::name_of(loop.lock.reason)},
-          {"cure", cure_of({.lock = loop.lock,
-                            .stage = loop.stage,
-                            .driver_reports = !in.stage_driver.is_null(),
-                            .resumed = loop.resumed,
-                            .jumped_nm = loop.jumped_nm,
-                            .max_jump_nm = in.max_jump_nm,
-                            .at_start = in.at_start_waits,
-                            .offered = !in.interrupted.is_null()})},
+          {"cure", cure_of(trouble_of(in))},
           {"held_for", control::name_of(loop.lock.held_for)},
           {"held_first", control::name_of(control::held_before(loop.lock))},
           {"state_since_ns", loop.lock.since_ns > 0 ? loop.lock.since_ns : in.start_ns},

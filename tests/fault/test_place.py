@@ -172,7 +172,7 @@ class Place(unittest.TestCase):
         with self.assertRaises(driftd.DriftdError) as refused:
             self.rig.client.lock(place="here")
         self.assertEqual(refused.exception.code, "not_found")
-        self.assertRegex(str(refused.exception), "the place `here` is not in the image: .* need ")
+        self.assertRegex(str(refused.exception), "the place `here` was not found in the image: .* need ")
         self.record.collect(0.3 * SLOW)
         self.assertEqual(max(commanded_steps(self.record.truth)), 0)
         self.assertEqual(self.rig.status()["state"], "idle")

@@ -98,13 +98,28 @@ void wait_for_lock(const CommonOptions& options, StopSignal& stop) {
   }
 }
 
+/// The reply to `request`; who waits tries again while another order to the lock is under way,
+/// which is answered within half a second.
+json sent(const CommonOptions& options, const json& request, bool waits) {
+  constexpr std::chrono::milliseconds kBetween{50};
+  constexpr int kTries = 40;
+  for (int tries = 1;; ++tries) {
+    try {
+      return send(options, request).body;
+    } catch (const Refused& refused) {
+      if (!waits || refused.code != "busy" || tries == kTries) throw;
+    }
+    std::this_thread::sleep_for(kBetween);
+  }
+}
+
 /// The reply to an order to lock; who waits takes a lock that is under way already for it.
 json ordered(const CommonOptions& options, const LockOptions& given) {
   if (!given.place.empty()) return lock_at_place(options, given.place);
   json request{{"command", "lock"}};
   if (given.resume) request["resume"] = true;
   try {
-    return send(options, request).body;
+    return sent(options, request, given.wait);
   } catch (const Refused&) {
     if (!given.wait || given.resume) throw;
     const json status = send(options, {{"command", "status"}}).body.at("status");

@@ -184,7 +184,24 @@ void add_markers(const RecordFiles& record, double pixel_nm, RecordSummary& summ
   }
 }
 
-/// The reasons of the lock's changes, from the events.
+/// The span that begins with a change to `state` at `time_s`. Frames show states only while they
+/// come: what began without any is put between them. Null: frames contradict.
+Span* begun(const std::string& state, double time_s, std::vector<Span>& spans) {
+  auto next = std::ranges::upper_bound(spans, time_s, {}, &Span::begin_s);
+  const bool follows = next != spans.end() && next->state == state;
+  if (next == spans.begin()) return follows ? &*next : nullptr;
+  Span& before = *(next - 1);
+  if (before.state == state) return &before;
+  if (time_s < before.end_s) return follows ? &*next : nullptr;
+  before.end_s = time_s;
+  if (follows)
+    next->begin_s = time_s;
+  else
+    next = spans.insert(next, {time_s, time_s, state, ""});
+  return &*next;
+}
+
+/// The times and reasons of the lock's changes, from the events.
 void add_reasons(std::int64_t first_ns, RecordSummary& summary) {
   for (const record::Event& event : summary.events) {
     if (event.code != "state_changed") continue;
@@ -193,22 +210,15 @@ void add_reasons(std::int64_t first_ns, RecordSummary& summary) {
     const std::string state = fields.value("state", "");
     const double time_s =
         static_cast<double>(fields.value("since_ns", event.time_ns) - first_ns) * 1e-9;
-    // The span of that state that begins next to it.
-    Span* nearest = nullptr;
-    for (Span& span : summary.spans) {
-      if (span.state != state) continue;
-      if (nearest == nullptr ||
-          std::abs(span.begin_s - time_s) < std::abs(nearest->begin_s - time_s))
-        nearest = &span;
-    }
-    if (nearest == nullptr) continue;
+    Span* const span = begun(state, time_s, summary.spans);
+    if (span == nullptr) continue;
     const std::string reason =
         in_words(fields.value("reason", ""), fields.value("held_for", "none"), "none");
-    if (nearest->reason.empty())
-      nearest->reason = reason;
+    if (span->reason.empty())
+      span->reason = reason;
     else if (fields.value("previous", "") == "holding" && state == "holding" &&
-             nearest->reason.find(reason) == std::string::npos)
-      nearest->reason += ", then " + reason;
+             span->reason.find(reason) == std::string::npos)
+      span->reason += ", then " + reason;
   }
 }
 

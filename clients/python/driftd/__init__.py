@@ -446,7 +446,7 @@ class Client:
             status = self.status()
             now = status["move"]
             if now["phase"] == "unlocked":
-                raise DriftdError(f"the lock is {status['state']}: the move is over", status["state"])
+                raise DriftdError(f"the move is over; the lock is {lock_in_words(status)}", status["state"])
             if now["move"] != move:
                 raise DriftdError(f"move {now['move']} took the place of move {move}", "replaced")
             if now["phase"] == "resting" and now["ended"] != "done":
@@ -454,10 +454,8 @@ class Client:
             if now["phase"] == "resting" and not now["moving"] and status["gate"]["in_lock"]:
                 return status
             if time.monotonic() > deadline:
-                gate = status["gate"]
-                raise TimeoutError(f"not there after {timeout_s} s: {now['phase']}, {gate['reason']}; residual "
-                                   f"{gate['residual_x_nm']}, {gate['residual_y_nm']} nm rms, gate.tolerance_nm "
-                                   f"{gate.get('tolerance_nm')}")
+                why = why_not_in_lock(status) if status["state"] == "locked" else lock_in_words(status)
+                raise TimeoutError(f"not in lock after {timeout_s} s, {now['phase']}: {why}")
             time.sleep(0.01)
 
     def markers(self) -> list[dict]:
@@ -495,13 +493,38 @@ class Client:
         Raises
         ------
         TimeoutError
-            It is still in another one; the text names it.
+            It is still in another one; the text names it, and says why and what helps.
         """
         deadline = time.monotonic() + timeout_s
-        while (now := self.status()["state"]) != state:
+        while (status := self.status())["state"] != state:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"still {now}, not {state}, after {timeout_s} s")
+                raise TimeoutError(f"not {state} after {timeout_s} s: {lock_in_words(status)}")
             time.sleep(0.05)
+
+
+def lock_in_words(status: dict) -> str:
+    """What the lock does, why, and what helps, as `driftctl` says it: ``"holding (no frames): see the camera's
+    power, cable and trigger: `driftctl cameras`"``."""
+    why = status["reason"]
+    for key, before in (("held_for", ": "), ("held_first", ", at first ")):
+        if status.get(key, "none") != "none":
+            why += before + status[key]
+    words = f"{status['state']} ({why.replace('_', ' ')})"
+    if status.get("cure"):
+        words += f": {status['cure']}"
+    offer = status.get("interrupted")
+    return f"{words}; {offer['text']}" if status["state"] == "lost" and offer else words
+
+
+def why_not_in_lock(status: dict) -> str:
+    """Why no images may be taken now, as `driftctl status` says it."""
+    gate = status["gate"]
+    what = {"residual": "residual", "settling": "settling at", "moved": "a frame was off by"}.get(gate["reason"])
+    nm, tolerance_nm = [gate["residual_x_nm"], gate["residual_y_nm"]], gate.get("tolerance_nm")
+    if what is None or None in (*nm, tolerance_nm):
+        return gate["reason"].replace("_", " ")
+    rms = "" if gate["reason"] == "moved" else " rms"
+    return f"{what} {max(nm):.3g} nm{rms}, tolerance {tolerance_nm:g} nm (gate.tolerance_nm)"
 
 
 def fit(images: Any, *arguments: Any, **options: Any) -> Any:

@@ -133,6 +133,16 @@ class Driftctl(unittest.TestCase):
         self.assertEqual(done.stderr, "driftctl: the move is over; the lock is lost (held too long: no frames): "
                                       "see its cable\n")
 
+    def test_who_waits_tries_again_while_another_order_is_under_way(self):
+        busy = {"ok": False, "error": "another order to the lock is under way", "code": "busy"}
+        left = [busy, busy, {"ok": True, "state": "referencing", "lock_id": 1}]
+        self.daemon.replies["lock"] = lambda: [left.pop(0)]
+        self.states(("locked", "reference_taken", ""))
+        done = self.run_it("lock", "--wait")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (DONE, "state: locked\n", ""))
+        left[:] = [busy]
+        self.assertEqual(self.run_it("lock").stderr, "driftctl: another order to the lock is under way\n")
+
     def test_who_waits_takes_a_lock_that_is_under_way(self):
         refused = [{"ok": False, "error": "the lock is `referencing` already", "code": "refused"}]
         self.daemon.replies["lock"] = refused

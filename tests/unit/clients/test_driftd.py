@@ -232,6 +232,18 @@ class Commanding(WithDaemon):
         for changes in ({"gate": closed}, {"move": {"moving": True}}, {"move": {"phase": "moving", "ended": ""}}):
             with self.assertRaises(TimeoutError, msg=changes):
                 wait(**changes)
+        with self.assertRaisesRegex(TimeoutError, r"settling at 0\.44 nm rms, tolerance 1 nm \(gate\.tolerance_nm\)"):
+            wait(gate=closed)
+        dark = {"state": "holding", "reason": "no_frames", "held_first": "too_few_markers", "cure": "see its cable"}
+        said = r"holding \(no frames, at first too few markers\): see its cable"
+        with self.assertRaisesRegex(TimeoutError, said):
+            wait(move={"phase": "moving", "ended": ""}, gate={**closed, "reason": "not_locked"}, **dark)
+        gone = {"move": {"move": 0, "phase": "unlocked"}, "state": "lost", "reason": "held_too_long",
+                "held_for": "no_frames", "cure": "see its cable",
+                "interrupted": {**examples()["interrupted"], "text": "lock 1, lost 0.1 s ago: go back"}}
+        with self.assertRaisesRegex(driftd.DriftdError, r"the move is over; the lock is lost \(held too long: no "
+                                                        r"frames\): see its cable; lock 1, lost 0\.1 s ago: go back"):
+            wait(**gone)
         for changes, code in (({"move": {"move": 0, "phase": "unlocked"}, "state": "lost"}, "lost"), ({"move": {"move": 5}}, "replaced"),
                               ({"move": {"ended": "limits"}}, "limits"), ({"move": {"ended": "stopped"}}, "stopped")):
             with self.assertRaises(driftd.DriftdError) as over:
@@ -268,8 +280,12 @@ class Commanding(WithDaemon):
     def test_waiting_for_a_state(self):
         self.daemon.replies["status"] = [{"ok": True, "status": examples()["status"]}]
         self.client.wait_for("locked", timeout_s=1)
-        with self.assertRaisesRegex(TimeoutError, "still locked, not idle"):
+        with self.assertRaisesRegex(TimeoutError, r"not idle after 0\.1 s: locked \(reference taken\)"):
             self.client.wait_for("idle", timeout_s=0.1)
+        lost = {"state": "lost", "reason": "held_too_long", "held_for": "no_frames", "cure": "see its cable"}
+        self.daemon.replies["status"] = [{"ok": True, "status": {**examples()["status"], **lost}}]
+        with self.assertRaisesRegex(TimeoutError, r"lost \(held too long: no frames\): see its cable"):
+            self.client.wait_for("locked", timeout_s=0.1)
 
 
 if __name__ == "__main__":

@@ -306,6 +306,16 @@ TEST_CASE("values of other kinds than promised have no sample", "[exporter]") {
   CHECK_NOTHROW(exposition(document_of(json::object()), Format::OpenMetrics));
 }
 
+TEST_CASE("a loss has what held it in the end, and what did before that", "[exporter]") {
+  json status = example("status");
+  status["reason"] = "held_too_long";
+  status["held_for"] = "no_frames";
+  status["held_first"] = "too_few_markers";
+  CHECK_THAT(exposition(document_of(status), Format::Prometheus),
+             contains("driftd_state_reason_info{reason=\"held_too_long\",held_for=\"no_frames\","
+                      "held_first=\"too_few_markers\"} 1"));
+}
+
 TEST_CASE("labels are escaped", "[exporter]") {
   json status = example("status");
   status["camera"]["description"] = "a \"b\" \\ c\nd";

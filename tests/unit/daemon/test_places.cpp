@@ -307,7 +307,7 @@ TEST_CASE("another sample is not found, and the markers in use stay") {
   f.go(asker, {{20.4, 30.2}, {50.9, 90.1}, {80.3, 25.8}, {110.2, 60.6}, {65.5, 55.1}});
   REQUIRE(f.answered(asker));
   CHECK(asker.code() == "not_found");
-  CHECK(has(asker.text(), "the place `here` is not in the image: of 5 spots at most"));
+  CHECK(has(asker.text(), "the place `here` was not found in the image: of 5 spots at most"));
   CHECK(f.sets_taken() == sets);
 }
 

@@ -142,6 +142,25 @@ TEST_CASE("a lost lock saves the frames around it, once each") {
   CHECK_FALSE(f.keeper.status()["saving"]);
 }
 
+TEST_CASE("raw frames are named by what held the lock in the end, and by what did at first") {
+  Fixture f;
+  f.config.record.frames_at = config::RawFramesAt::Lost;
+  f.camera.send(10, monotonic_ns());
+  LockChange change;
+  change.previous = LockState::Holding;
+  change.state = LockState::Lost;
+  change.time_ns = monotonic_ns();
+  change.reason = control::LockReason::HeldTooLong;
+  change.held_for = control::LockReason::NoFrames;
+  change.held_first = control::LockReason::TooFewMarkers;
+  f.keeper.follow(change);
+  const auto event = f.event(0);
+  CHECK(event["why"] == "lost: held too long: no frames, at first too few markers");
+  std::ifstream stream(event["file"].get<std::string>(), std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(stream)), {});
+  CHECK_THAT(bytes, contains("no frames, at first too few markers"));
+}
+
 TEST_CASE("the time before a lost lock ends where it was held") {
   Fixture f;
   f.config.record.frames_at = config::RawFramesAt::Lost;

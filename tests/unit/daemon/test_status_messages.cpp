@@ -424,7 +424,9 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
   CHECK_THAT(cure(LockState::Holding, LockReason::StageNotFollowing, StageLooks::Stuck),
              !contains("no driver") && contains("servo"));
   CHECK_THAT(cure(LockState::Holding, LockReason::StageNotFollowing, StageLooks::Reversed),
-             contains("calibrate --write"));
+             contains("the stage looks reversed") && contains("calibrate --write"));
+  CHECK_THAT(cure(LockState::Holding, LockReason::StageNotFollowing, StageLooks::WrongGain),
+             contains("the stage answers farther") && contains("calibrate --write"));
   CHECK_THAT(cure(LockState::Idle, LockReason::ReferenceTimeout),
              contains("lock.reference_timeout_s"));
   CHECK_THAT(cure_of({.lock = {.state = LockState::Idle, .reason = LockReason::ReferenceTimeout},
@@ -454,6 +456,35 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
                                  .held_for = LockReason::NoFrames},
                         .resumed = resumed}),
                contains("driftctl cameras") && !contains("light"));
+  // What is over is not to be mended any more, where that is known.
+  const auto lost = [](LockReason reason, LockTrouble more) {
+    const Lock lock{
+        .state = LockState::Lost, .reason = LockReason::HeldTooLong, .held_for = reason};
+    return cure_of({.lock = lock,
+                    .driver_ready = more.driver_ready,
+                    .has_frames = more.has_frames,
+                    .sees_markers = more.sees_markers});
+  };
+  CHECK_THAT(lost(LockReason::NoFrames, {.lock = {}, .has_frames = true}),
+             contains("frames come again") && !contains("driftctl cameras"));
+  CHECK_THAT(lost(LockReason::TooFewMarkers, {.lock = {}, .has_frames = true}), contains("light"));
+  CHECK_THAT(lost(LockReason::TooFewMarkers, {.lock = {}, .sees_markers = true}),
+             contains("seen again") && !contains("light"));
+  for (const LockReason reason :
+       {LockReason::StageError, LockReason::StageLimit, LockReason::StageSilent})
+    CHECK_THAT(lost(reason, {.lock = {}, .driver_ready = true}),
+               contains("driver is ready again") && !contains("mend") && !contains("end of its"));
+  CHECK_THAT(cure_of({.lock = {.state = LockState::Idle,
+                               .reason = LockReason::ReferenceTimeout,
+                               .held_for = LockReason::NoFrames},
+                      .has_frames = true}),
+             contains("light") && !contains("driftctl cameras"));
+  // The driver's own words are what has to be mended.
+  for (const LockReason reason : {LockReason::StageError, LockReason::StageLimit})
+    CHECK_THAT(cure_of({.lock = {.state = LockState::Holding, .reason = reason},
+                        .driver_reports = true,
+                        .driver_says = "E-727: servo off"}),
+               contains("(E-727: servo off)"));
   // What good frames do not end is left to do when what came after it is over.
   CHECK_THAT(cure_of({.lock = {.state = LockState::Holding,
                                .reason = LockReason::NoFrames,
