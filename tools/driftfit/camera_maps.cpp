@@ -88,8 +88,9 @@ std::unique_ptr<camera::ImageStack> open_map(const std::filesystem::path& path, 
   settings.path = path;
   settings.format = camera::StackFormat::Tiff;
   const auto refuse = [&](const std::string& what) {
-    throw InputError(
-        path, fmt::format("{}; a map of {}s has one image, alone in its file", what, kind.name));
+    throw InputError(path, fmt::format("{}; a map of {}s has one image, alone in its file, not "
+                                       "packed by what loses, with its first row on top",
+                                       what, kind.name));
   };
   std::unique_ptr<camera::ImageStack> file;
   try {

@@ -338,6 +338,11 @@ class Refused(WithMaps):
             said = self.run_program(stack, "-o", self.folder / "o", "--gain-map", file, code=1)
             self.assertIn(text, said)
             self.assertNotIn("option", said)
+        turned = self.folder / "turned.tif"
+        tifffile.imwrite(turned, ones[0], photometric="minisblack", metadata=None, extratags=[(274, "H", 1, 4, True)])
+        said = self.run_program(stack, "-o", self.folder / "o", "--gain-map", turned, code=1)
+        self.assertIn("(Orientation 4)", said)
+        self.assertIn("a map of gains has one image, alone in its file, not packed by what loses, with its first row on top", said)
         colours = self.folder / "colours.tif"
         tifffile.imwrite(colours, np.ones((SIDE, SIDE, 3), np.uint8), photometric="rgb")
         self.assertIn("cannot be a map of gains: page 0: 3 samples a pixel, as colour images have: only grey images can be used",
