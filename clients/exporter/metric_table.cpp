@@ -65,8 +65,7 @@ std::vector<Metric> lock_rows() {
       {.name = "driftd_state_reason_info",
        .kind = Kind::Info,
        .help = "Why it is in this state; holding: what holds it now; lost: what held it; and what "
-               "held it "
-               "before that.",
+               "held it before that.",
        .sources = {{"/status/reason", "reason"},
                    {"/status/held_for", "held_for"},
                    {"/status/held_first", "held_first"}}},
