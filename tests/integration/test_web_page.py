@@ -135,7 +135,14 @@ class Shown(Clean):  # tier: full
             finally:
                 rig.daemon.child.send_signal(signal.SIGCONT)
             browser.wait_text("state-word", "Locked")
-            # And driftd-web itself: gone, and there again at the same address. What was chosen by hand stays.
+            # driftd-web itself: silent, with its connection still open.
+            rig.web.process.child.send_signal(signal.SIGSTOP)
+            try:
+                browser.wait_text("state-word", "No data")
+            finally:
+                rig.web.process.child.send_signal(signal.SIGCONT)
+            browser.wait_text("state-word", "Locked")
+            # And gone, and there again at the same address. What was chosen by hand stays.
             browser.set("white-field", 2222)
             browser.run("driftdPage.plots.drift.range.fit(-2000, 2000)")
             contrast, span = "return driftdPage.picture.contrast", "return driftdPage.plots.drift.range.span"
@@ -418,8 +425,12 @@ class Done(Clean):  # tier: full
             browser.answer(True, "reference")
             at(0, 0)
             # A click on the target takes a place over into the fields, and moves nothing.
-            browser.element("target").click()
-            self.assertAlmostEqual(float(browser.element("move-x").get_property("value")), 0, delta=1)
+            size = browser.element("target").size
+            scale = browser.run("return driftdPage.target.scale_()")
+            browser.click_at("target", size["width"] / 2 + 60, size["height"] / 2 - 90)
+            for axis, pixels in (("x", 60), ("y", -90)):
+                self.assertAlmostEqual(float(browser.element(f"move-{axis}").get_property("value")), pixels / scale, delta=3 / scale + 0.1)
+            at(0, 0)
             self.check(browser, rig.web.url)
 
     def test_a_move_by_two_clicks(self):
@@ -663,6 +674,7 @@ class Parts(Clean):
             with Image.open(file) as image:
                 self.assertEqual(image.size, (3, 2))
                 self.assertEqual(list(image.getdata()), [1, 2, 3, 40000, 65535, 6])
+                self.assertEqual(image.tag_v2[262], 1)  # 0 is black
 
     def part_what_a_lock_needs(self):
         self.assertEqual(self.browser.module("begin.js", """
