@@ -98,6 +98,7 @@ void Instance::disconnect() {
 }
 
 void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
+  tabs_ = wanted.tabs;
   if (published_ == nullptr) {
     if (now_ns < connect_again_ns_) return;
     connect_again_ns_ = now_ns + kConnectNs;
@@ -149,7 +150,6 @@ void Instance::take_status(const json& status, std::int64_t now_ns) {
   if (!gone_.empty()) spdlog::info("{}: driftd is there", options_.name);
   gone_.clear();
   status_ns_ = now_ns;
-  status_due_ = false;
   status_ = status;
   tell({{"kind", "status"}, {"status", status_}}, "status");
   tell_advice();
@@ -174,13 +174,14 @@ void Instance::take_event(const json& event) {
 }
 
 void Instance::ask_status(std::int64_t now_ns) {
-  if (status_asked_) return;
+  if (status_asked_) return;  // an event since then leaves it due: the answer may be from before
   status_asked_ = observe_->send(
       {{"command", "status"}}, now_ns + kSilentNs, [this](std::optional<clients::Reply> reply) {
         status_asked_ = false;
         if (reply && reply->body.contains("status") && reply->body["status"].is_object())
           take_status(reply->body["status"], monotonic_ns());
       });
+  if (status_asked_) status_due_ = false;
 }
 
 void Instance::ask_access(std::int64_t now_ns) {
@@ -216,7 +217,7 @@ void Instance::ask_snapshot(const Wanted& wanted, std::int64_t now_ns) {
 void Instance::flush(std::int64_t now_ns) {
   flushed_ns_ = now_ns;
   if (!fresh_.empty()) {
-    tell(samples_message(fresh_, false), {});
+    if (tabs_) tell(samples_message(fresh_, false), {});
     minute_.insert(minute_.end(), fresh_.begin(), fresh_.end());
     fresh_.clear();
     while (minute_.size() > kMinute) minute_.pop_front();
@@ -243,7 +244,7 @@ void Instance::say_gone(const std::string& reason) {
 }
 
 void Instance::tell(const json& header, std::string_view slot) {
-  tell_(std::make_shared<const std::string>(packed(header)), slot);
+  if (tabs_) tell_(std::make_shared<const std::string>(packed(header)), slot);
 }
 
 std::vector<std::string> Instance::past() const {

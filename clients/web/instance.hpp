@@ -35,6 +35,7 @@ struct InstanceOptions {
 struct Wanted {
   std::vector<std::optional<Region>> images;  ///< nothing: the whole frame
   bool spectrum = false;
+  bool tabs = false;  ///< there are some
 };
 
 class Instance {
@@ -112,6 +113,7 @@ class Instance {
 
   std::int64_t connected_ns_ = 0, status_ns_ = 0, flushed_ns_ = 0, access_ns_ = 0, snapshot_ns_ = 0,
                spectrum_ns_ = 0, markers_told_ns_ = 0, connect_again_ns_ = 0;
+  bool tabs_ = false;  ///< whom to tell
   bool status_due_ = false, status_asked_ = false, snapshot_asked_ = false, markers_due_ = false;
 };
 

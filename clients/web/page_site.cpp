@@ -63,6 +63,7 @@ Wanted PageSite::wanted_of(const Instance& instance) const {
   Wanted wanted;
   for (const auto& [viewer, tab] : tabs_) {
     if (tab.instance != &instance) continue;
+    wanted.tabs = true;
     wanted.spectrum = wanted.spectrum || tab.wants.spectrum;
     if (tab.wants.images &&
         std::ranges::find(wanted.images, tab.wants.region) == wanted.images.end())
