@@ -13,7 +13,7 @@ import time
 import unittest
 
 from browser import Browser, Keys, Web, until
-from harness import BIN, CalmRig, Rig
+from harness import BIN, CalmRig
 
 
 class PageRig(CalmRig):
@@ -226,7 +226,7 @@ class Shown(Clean):  # tier: full
     def test_what_is_advised_is_what_driftctl_says(self):
         with PageRig() as rig:
             browser = rig.begin()
-            browser.wait_text("advice", "nothing to say while the state is idle")
+            browser.wait_text("advice", "othing to say while the state is idle")
             rig.lock()
             browser.wait_text("advice", "the observer has not learnt yet")
             said = rig.run_program([BIN / "driftctl", "--config", rig.folder / "driftd.yaml", "advise"])
@@ -714,9 +714,11 @@ class Parts(Clean):
                     m.reasonOf({reason: 'held_too_long', held_for: 'no_frames', held_first: 'too_few_markers'}),
                     m.reasonOf({reason: 'none'}), m.stateOf({state: 'referencing', reference_frames_left: 7}).text,
                     m.stateOf({state: 'something_new'}).name,
-                    m.whyNotInLock({reason: 'residual', residual_x_nm: 2.3456, residual_y_nm: 1, tolerance_nm: 1})];
+                    m.whyNotInLock({reason: 'residual', residual_x_nm: 2.3456, residual_y_nm: 1, tolerance_nm: 1}),
+                    m.whyNotInLock({reason: 'not_locked'}), m.sentence('see `driftctl doctor`'), m.sentence('')];
             """), ["\u2013", "\u22121.3", "+0.5", "1 day 1:01:01", "0:00:59", "held too long: no frames, at first too few markers", "",
-                   "Where the markers are now is being measured: 7 frames left.", "something new", "residual 2.35 nm, tolerance 1 nm"])
+                   "Where the markers are now is being measured: 7 frames left.", "something new", "residual 2.35 nm, tolerance 1 nm",
+                   "", "See \u201cdriftctl doctor\u201d", ""])
 
     def test_a_day_of_plots_takes_little_memory(self):  # tier: full
         """A day at 20 samples a second through the page itself."""
@@ -747,16 +749,18 @@ class Pictures(unittest.TestCase):  # tier: full
     def test_pictures(self):
         with contextlib.ExitStack() as scope:
             folder = pathlib.Path(os.environ.get("DRIFTD_WEB_PICTURES") or scope.enter_context(tempfile.TemporaryDirectory()))
-            rig = scope.enter_context(Rig())
-            browser = Browser(rig)
-            rig.start_locked()
-            web = Web(rig, "--config", f"lab={rig.folder / 'driftd.yaml'}", "--operate")
+            rig = scope.enter_context(PageRig("--operate"))
+            browser = rig.begin(gate={"tolerance_nm": 1})
+            rig.lock()
             browser.prefer("light")
             browser.resize(1500, 2000)
             kept = "DRIFTD_WEB_PICTURES" in os.environ
-            rig.wait_until(lambda s: s["time_ns"] - s["state_since_ns"] > (45e9 if kept else 1e9), "something to be seen", 300)
-            browser.open(web.url)
+            if kept:  # something to be seen, undisturbed by other programs
+                rig.wait_until(lambda s: s["gate"]["in_lock"] and s["time_ns"] - s["gate"]["since_ns"] > 40e9, "half a minute in lock", 200)
+            browser.open(rig.web.url)
             until(lambda: browser.run("return driftdPage.focus.marker_ !== null && driftdPage.picture.image !== null"), "all views")
+            if kept:
+                browser.wait_text("in-lock", "images may be taken")
             browser.picture(str(folder / "web.png"))
             browser.prefer("dark")
             browser.resize(390, 844, mobile=True)
