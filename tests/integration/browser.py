@@ -10,11 +10,11 @@ import shutil
 import time
 import unittest
 
-from harness import BIN, DEADLINE_S, Process, Rig
+from harness import BIN, DEADLINE_S, CalmRig, Process, Rig
 
 try:
     from selenium import webdriver
-    from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+    from selenium.common.exceptions import StaleElementReferenceException
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
@@ -90,7 +90,7 @@ class Browser:
 
     def wait_text(self, name: str, part: str) -> str:
         try:
-            return until(lambda: (text := self.text(name)) if part in self.text(name) else "", part)
+            return until(lambda: text if part in (text := self.text(name)) else "", part)
         except AssertionError:
             raise AssertionError(f"{name} never said {part!r}, but {self.text(name)!r}\n{self.errors()}") from None
 
@@ -181,4 +181,37 @@ class Browser:
         self.driver.save_screenshot(file)
 
 
-__all__ = ["Browser", "Keys", "Web", "WebDriverException", "until"]
+class PageRig(CalmRig):
+    """A calm rig, driftd-web beside it, and a browser at its page."""
+
+    def __init__(self, *arguments: str):
+        super().__init__()
+        self._arguments = arguments
+
+    def begin(self, scenario: str | None = None, **config: dict) -> Browser:
+        browser = Browser(self)  # skips, where there is none, before anything else is started
+        self.start_sim(scenario)
+        file = self.config(**{"gate": {"tolerance_nm": 20}, **config})  # which a busy machine keeps, too
+        self.start_daemon(file)
+        self.wait_markers()
+        self.web = Web(self, "--config", f"lab={file}", *self._arguments)
+        browser.open(self.web.url)
+        browser.wait_text("state-word", "Not locked")
+        return browser
+
+    def lock(self) -> None:
+        self.client.lock()
+        self.wait_state("locked")
+
+
+class Clean(unittest.TestCase):
+    """Whatever a page does: no script fails, the policy is kept, and nothing else is asked than driftd-web."""
+
+    def check(self, browser: Browser, url: str, allowed: str = "") -> None:
+        errors = [error for error in browser.errors() if not allowed or allowed not in error]
+        self.assertEqual(errors, [])
+        own = (url, url.replace("http://", "ws://"), "data:", "blob:")
+        self.assertEqual([asked for asked in browser.requests() if not asked.startswith(own)], [])
+
+
+__all__ = ["Browser", "Clean", "Keys", "PageRig", "Web", "until"]

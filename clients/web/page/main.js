@@ -16,7 +16,7 @@ import { Tables } from "./tables.js";
 import { Target } from "./target.js";
 import { tiffOf } from "./tiff.js";
 import { Connection, order, pixelsOf } from "./wire.js";
-import { clock, number } from "./words.js";
+import { clock, number, sentence } from "./words.js";
 
 const kClock_ms = 250;
 const kClockWentBack_s = 10;
@@ -145,7 +145,7 @@ class Page {
   }
 
   takeAdvice_(advice) {
-    setList($("advice"), advice.map(({ axis, text }) => (axis ? `${axis}: ${text}` : text)));
+    setList($("advice"), advice.map(({ axis, text }) => sentence(axis ? `${axis}: ${text}` : text)));
   }
 
   takeSamples_(samples) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // State, reason and in_lock, large enough for the other end of the room, what to do, and what is not known any more.
 import { $, setText, show } from "./dom.js";
-import { clock, duration, number, reasonOf, signed, stateOf, whyNotInLock } from "./words.js";
+import { clock, duration, number, reasonOf, sentence, signed, stateOf, whyNotInLock } from "./words.js";
 
 /** Without a sign of life for so long nothing on the page is told as the present. */
 const kSilent_ms = 1500;
@@ -120,12 +120,12 @@ export class StateView {
     const reason = reasonOf(status);
     const for_s = (status.time_ns - status.state_since_ns) * 1e-9 + (Date.now() - this.statusAt_ms) / 1000;
     const since = status.state_since_ns > 0 ? ` For ${duration(for_s)}.` : "";
-    setText($("state-text"), `${reason === "" ? "" : `${reason[0].toUpperCase()}${reason.slice(1)}. `}${text}${since}`);
-    setText($("state-cure"), status.cure || status.camera?.problem || "");
+    setText($("state-text"), `${reason === "" ? "" : `${sentence(reason)}. `}${text}${since}`);
+    setText($("state-cure"), sentence(status.cure || status.camera?.problem || ""));
     const open = this.inLockAt_ms !== null && Date.now() - this.inLockAt_ms >= kSteady_ms && status.gate?.in_lock !== false && frames_ms === null;
     const why = whyNotInLock(status.gate ?? {});
     setText($("in-lock"), open ? "In lock: images may be taken" : `Not in lock${why === "" ? "" : `: ${why}`}`);
-    setText($("offer"), [status.acquaintance?.text, status.interrupted?.text].filter(Boolean).join(" "));
+    setText($("offer"), [status.acquaintance?.text, status.interrupted?.text].filter(Boolean).map(sentence).join(" "));
     $("state").dataset.state = status.state;
     $("in-lock").dataset.open = open ? "yes" : "no";
     this.showNumbers_(frames_ms === null ? status : null);

@@ -30,6 +30,12 @@ export function clock(ms) {
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map((n) => String(n).padStart(2, "0")).join(":");
 }
 
+/** The daemon's sentence, which terminals are meant to show: its `commands` in quotation marks, its first letter large. */
+export function sentence(text) {
+  const said = text.replace(/`([^`]*)`/g, "\u201c$1\u201d");
+  return said.slice(0, 1).toUpperCase() + said.slice(1);
+}
+
 const kStates = {
   idle: { name: "Not locked", sign: "\u25cb", text: "Nothing holds the sample: it drifts." },
   referencing: { name: "Taking the reference", sign: "\u25d4", text: "Where the markers are now is being measured." },
@@ -63,5 +69,5 @@ export function whyNotInLock(gate) {
   if (known && gate.reason === "residual") return `residual ${against}`;
   if (known && gate.reason === "settling") return `settling at ${against}`;
   if (known && gate.reason === "moved") return `a frame was off by ${against}`;
-  return gate.reason === "in_lock" ? "" : inWords(gate.reason);
+  return gate.reason === undefined || gate.reason === "in_lock" || gate.reason === "not_locked" ? "" : inWords(gate.reason);
 }

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""The parts of the page of driftd-web that only calculate, in a real browser, and what its plots take of memory."""
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import tempfile
+import unittest
+
+from browser import Browser, Clean, Web
+from harness import CalmRig
+
+
+class Parts(Clean):
+    """The page's parts that only calculate. A browser, and a driftd-web without any daemon."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.scope = contextlib.ExitStack()
+        with cls.scope:
+            cls.browser = Browser(cls.scope)
+            rig = cls.scope.enter_context(CalmRig())
+            cls.web = Web(rig, "--config", f"lab={rig.config()}")
+            cls.browser.open(cls.web.url)
+            cls.scope = cls.scope.pop_all()
+        cls.addClassCleanup(cls.scope.close)
+
+    def test_each(self):
+        """In one browser: it takes longer to start than all of them."""
+        for name in (name for name in dir(self) if name.startswith("part_")):
+            with self.subTest(name):
+                getattr(self, name)()
+        self.check(self.browser, self.web.url)
+
+    def part_messages(self):
+        self.assertEqual(self.browser.module("wire.js", """
+            const text = new TextEncoder().encode('{"kind":"image","width":2,"height":1}');
+            const message = new Uint8Array(4 + text.length + 4);
+            new DataView(message.buffer).setUint32(0, text.length, true);
+            message.set(text, 4);
+            message.set([1, 2, 255, 255], 4 + text.length);
+            const {header, payload} = m.decode(message.buffer);
+            const broken = new Uint8Array([200, 0, 0, 0, 123]);
+            return [header.width, [...m.pixelsOf(header, payload)], m.decode(broken.buffer), m.decode(new ArrayBuffer(2)),
+                    m.pixelsOf({width: 3, height: 1}, payload), m.decode(new Uint8Array([1, 0, 0, 0, 123]).buffer)];
+            """), [2, [513, 65535], None, None, None, None])
+
+    def part_rings_keep_the_least_and_the_greatest(self):
+        self.assertEqual(self.browser.module("columns.js", """
+            const r = new m.Ring(1, 5, 1);
+            for (const [t, v] of [[10.1, 1], [10.9, -3], [12.5, 7]]) r.add(t, 0, v);
+            const first = [10, 11, 12].map((c) => [r.low(c, 0), r.high(c, 0)].map((v) => Number.isNaN(v) ? null : v));
+            r.add(14, 0, 2);
+            r.add(9, 0, 1000);              // older than the ring
+            const before = r.extent([0]);
+            r.add(15, 0, 2);                // the column of 10 goes
+            const after = r.extent([0]);
+            r.add(1000, 0, 4);              // all go
+            r.add(NaN, 0, 1); r.add(1000, 0, NaN); r.add(1000, 0, Infinity);
+            return [first, before, after, r.extent([0])];
+            """), [[[-3, 1], [None, None], [7, 7]], {"low": -3, "high": 7}, {"low": 2, "high": 7}, {"low": 4, "high": 4}])
+
+    def part_a_history_fills_only_what_is_not_known_better(self):
+        self.assertEqual(self.browser.module("columns.js", """
+            const r = new m.Rings(1);
+            r.add(105.5, 0, 1);
+            r.addBin(100, 10, 0, -50, 50);
+            const fine = r.of(600), coarse = r.of(7200);
+            return [fine.high(105, 0), fine.high(103, 0), fine.low(109, 0), coarse.low(10, 0), coarse.high(10, 0)];
+            """), [1, 50, -50, -50, 50])
+
+    def part_ranges_go_in_steps(self):
+        self.assertEqual(self.browser.module("range.js", """
+            const r = new m.Range(-1, 1), seen = [];
+            const tell = (changed) => seen.push([changed, r.low, r.high].map((v) => typeof v === 'number' ? Number(v.toFixed(6)) : v));
+            tell(r.grow(-0.5, 0.9));
+            tell(r.grow(-0.5, 1.01));
+            tell(r.grow(-0.5, 1.05));
+            tell(r.grow(-37, 0));
+            r.fit(0.11, 0.12); tell(true);
+            r.scale(2); tell(true);
+            return seen;
+            """), [[False, -1, 1], [True, -1, 1.5], [False, -1, 1.5], [True, -40, 1.5], [True, 0.105, 0.125], [True, 0.095, 0.135]])
+
+    def part_ticks_are_ones_twos_and_fives(self):
+        found = self.browser.module("range.js", """
+            return [[0, 1], [-40, 10], [-0.003, 0.004], [1e5, 1.2e5]].map(([a, b]) => m.ticks(a, b).map((t) => m.tickText(t, m.tickStep(b - a))));
+            """)
+        self.assertEqual(found[0], ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"])
+        self.assertEqual(found[1], ["\u221240", "\u221230", "\u221220", "\u221210", "0", "10"])
+        for labels in found:
+            self.assertLessEqual(len(labels), 8)
+            self.assertEqual(len(labels), len(set(labels)))
+
+    def part_contrast(self):
+        self.assertEqual(self.browser.module("picture.js", """
+            const pixels = new Uint16Array(10000).fill(100);
+            pixels.fill(3000, 0, 20);
+            pixels[20] = 5;
+            const c = m.contrastOf(pixels), flat = m.contrastOf(new Uint16Array(100).fill(7));
+            const greys = new Uint8Array(m.greysOf(100, 355, 4000).buffer);
+            return [c, flat, [99, 100, 200, 355, 3999].map((v) => greys[4 * v]), [...greys.slice(4 * 4000, 4 * 4000 + 4)]];
+            """), [{"black": 100, "white": 3000}, {"black": 7, "white": 8}, [0, 0, 100, 255, 255], [255, 140, 0, 255]])
+
+    def part_a_picture_as_a_file(self):
+        """Read back by Pillow."""
+        try:
+            from PIL import Image
+        except ImportError:
+            print("python3-pil is not here: the file was not read")
+            return
+        data = self.browser.module("tiff.js", "return [...new Uint8Array(m.tiffOf(new Uint16Array([1, 2, 3, 40000, 65535, 6]), 3, 2))]")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "picture.tif"
+            file.write_bytes(bytes(data))
+            with Image.open(file) as image:
+                self.assertEqual(image.size, (3, 2))
+                self.assertEqual(list(image.getdata()), [1, 2, 3, 40000, 65535, 6])
+                self.assertEqual(image.tag_v2[262], 1)  # 0 is black
+
+    def part_what_a_lock_needs(self):
+        self.assertEqual(self.browser.module("begin.js", """
+            const histogram = Array(64).fill(0);
+            histogram[2] = 9;
+            const image = {saturated: 0, histogram};
+            const status = {camera: {connected: true, rate_hz: 100, problem: ''}, markers: {tracking: 10, witness: 3, used: 10},
+                            stage_driver: null, acquaintance: {state: 'told', text: ''}, state: 'idle', fitter: {size_reason: ''}};
+            const states = (changes, picture = image) => m.stepsOf({...status, ...changes}, picture).map((step) => step.state[0]).join('');
+            const bright = {...image, histogram: histogram.with(30, 1)};
+            return [states({}), states({}, bright), states({}, {...bright, saturated: 3}), states({}, null),
+                    states({camera: {connected: false, problem: 'away'}}), states({camera: {connected: true, rate_hz: null}}, bright),
+                    states({markers: {tracking: 0, witness: 0, used: 0}}, bright), states({markers: {tracking: 10, witness: 3, used: 4}}, bright),
+                    states({stage_driver: {state: 'ready', driver: 'a', text: ''}}, bright),
+                    states({stage_driver: {state: 'limit', driver: 'a', text: ''}}, bright),
+                    states({acquaintance: {state: 'known', text: ''}, state: 'locked'}, bright),
+                    states({acquaintance: {state: 'not_found', text: ''}}, bright)];
+            """), ["dmdooo", "dddooo", "dmdooo", "dodooo", "modooo", "mddooo", "ddmooo", "ddmooo", "ddddoo", "dddmoo", "dddodd", "dddomo"])
+
+    def part_a_calibration(self):
+        rows = self.browser.module("calibration.js", """
+            return m.rowsOf({image_to_stage: [[1, 0.12], [-0.12, 1]], image_to_stage_sd: [[0.01, 0.01], [0.01, 0.01]], delay_us: 3120.4,
+                             delay_sd_us: 40, time_constant_us: null, stage_noise_nm: 0.2, pixel_size: {configured_nm: 100, ratio: 1.01},
+                             present: {image_to_stage: [[1, 0], [0, 1]], delay_us: 3000, residual_nm: 0.5},
+                             proposal: {stage: {image_to_stage: [[1, 0.12], [-0.12, 1]], delay_us: 3120.4}, residual_nm: 0.31}});
+            """)
+        rows = {row[0]: row[1:] for row in rows}
+        self.assertEqual(rows["Dead time"], ["3120 \u00b5s", "40", "3000", "3120"])
+        self.assertEqual(rows["Image to stage"][0], "1.0000, 0.1200; \u22120.1200, 1.0000")
+        self.assertEqual(rows["Time constant"][0], "\u2013 \u00b5s")
+        self.assertEqual(rows["A lock would leave"][2:], ["0.50 nm", "0.31 nm"])
+        self.assertEqual(rows["Right pixel size"][0], "101.00 nm")
+
+    def part_words(self):
+        self.assertEqual(self.browser.module("words.js", """
+            return [m.number(null), m.number(-1.25, 1), m.signed(0.5, 1), m.duration(90061), m.duration(59),
+                    m.reasonOf({reason: 'held_too_long', held_for: 'no_frames', held_first: 'too_few_markers'}),
+                    m.reasonOf({reason: 'none'}), m.stateOf({state: 'referencing', reference_frames_left: 7}).text,
+                    m.stateOf({state: 'something_new'}).name,
+                    m.whyNotInLock({reason: 'residual', residual_x_nm: 2.3456, residual_y_nm: 1, tolerance_nm: 1}),
+                    m.whyNotInLock({reason: 'not_locked'}), m.sentence('see `driftctl doctor`'), m.sentence('')];
+            """), ["\u2013", "\u22121.3", "+0.5", "1 day 1:01:01", "0:00:59", "held too long: no frames, at first too few markers", "",
+                   "Where the markers are now is being measured: 7 frames left.", "something new", "residual 2.35 nm, tolerance 1 nm",
+                   "", "See \u201cdriftctl doctor\u201d", ""])
+
+    def test_a_day_of_plots_takes_little_memory(self):  # tier: full
+        """A day at 20 samples a second through the page itself."""
+        before = self.browser.heap_bytes()
+        for hour in range(24):
+            self.browser.run("""
+                const begin = 1000 + 3600 * arguments[0];
+                for (let second = 0; second < 3600; ++second) {
+                  const t_s = Array.from({length: 20}, (_, i) => begin + second + i / 20);
+                  const pair = () => [t_s.map((t) => Math.sin(t)), t_s.map((t) => Math.cos(t))];
+                  driftdPage.take_({kind: 'samples', t_s, drift_nm: pair(), correction_nm: pair(), residual_nm: pair(),
+                                    in_lock: t_s.map(() => true)});
+                  if (second % 10 === 0)
+                    driftdPage.take_({kind: 'event', events: [{level: 'info', text: `event ${second}`, time_ns: 1e9 * t_s[0]}]});
+                }
+                """, hour)
+        self.assertEqual(self.browser.run("const e = driftdPage.rings.of(86400).extent([0]); return [e.low < -0.99, e.high > 0.99]"),
+                         [True, True])
+        self.assertLess(self.browser.run("return document.getElementById('log').children.length"), 300)
+        after = self.browser.heap_bytes()
+        print(f"the tab's heap: {before / 1e6:.1f} MB before, {after / 1e6:.1f} MB after a day")
+        self.assertLess(after, 50e6)
+
+
+if __name__ == "__main__":
+    unittest.main()
