@@ -14,7 +14,7 @@ from harness import BIN, DEADLINE_S, CalmRig, Process, Rig
 
 try:
     from selenium import webdriver
-    from selenium.common.exceptions import StaleElementReferenceException
+    from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
@@ -60,7 +60,10 @@ class Browser:
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = Service(driver, env={**os.environ, "SE_OFFLINE": "true"})
-        self.driver = webdriver.Chrome(service=service, options=options)
+        try:
+            self.driver = webdriver.Chrome(service=service, options=options)
+        except WebDriverException as error:
+            raise unittest.SkipTest(f"SKIPPED: Chromium does not start here: {error.msg}") from error
         scope.callback(self.driver.quit)
         self.driver.set_script_timeout(DEADLINE_S)
         self.resize(1400, 1000)
