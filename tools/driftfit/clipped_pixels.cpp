@@ -185,7 +185,17 @@ std::optional<double> ClippedPixels::level() const {
   // By chance they stand at many levels.
   if (all == 0 || most->second < 2 || 2 * most->second < all) return std::nullopt;
   if (static_cast<double>(most->second) < kShare * static_cast<double>(rois_)) return std::nullopt;
+  // Nor do the tops of more ROIs stand above a level that cuts off, but for hot pixels.
+  if (!is_full_scale(most->first) && above(most->first) > most->second) return std::nullopt;
   return most->first;
+}
+
+std::size_t ClippedPixels::above(double level) const {
+  std::size_t count = 0;
+  for (auto top = by_tops_.upper_bound(bucket_of(static_cast<float>(level))); top != by_tops_.end();
+       ++top)
+    count += top->second;
+  return count;
 }
 
 std::size_t ClippedPixels::below(double level) const {

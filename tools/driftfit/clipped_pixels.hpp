@@ -47,6 +47,7 @@ class ClippedPixels {
  private:
   template <class Pixel>
   void look_at(const Pixel* pixels, std::size_t side, std::size_t count);
+  std::size_t above(double level) const;
 
   double saturation_;
   std::size_t rois_ = 0;

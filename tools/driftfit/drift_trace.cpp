@@ -110,14 +110,14 @@ class DriftSolver {
     return moved_px;
   }
 
-  /// From each place that is known to the next.
+  /// From each place that is known, of one where the marker was seen twice, to the next.
   std::vector<MarkerMoved> moved() const {
     std::vector<MarkerMoved> all;
     for (std::size_t m = 0; m < places_.size(); ++m) {
       for (std::size_t i = 1; i < places_[m].size(); ++i) {
         const MarkerPlace& from = places_[m][i - 1];
         const MarkerPlace& to = places_[m][i];
-        if (from.frames == 0 || to.frames == 0) continue;
+        if (from.frames < 2 || to.frames == 0) continue;
         const double by_px = std::hypot(to.x_px - from.x_px, to.y_px - from.y_px);
         if (by_px < kLeastSlipPx) continue;
         std::size_t frame = begins_.begin_of(m, i), before = frame - 1;

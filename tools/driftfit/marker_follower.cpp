@@ -196,6 +196,7 @@ void MarkerFollower::look_elsewhere(Marker& m) noexcept {
   if (m.times_elsewhere < kTimesElsewhere) return;
   m.place = m.place + offset;
   m.seen = 0;
+  m.confirmed = true;
   ++m.moves;
   m.result = Result::Found;
 }
@@ -212,16 +213,17 @@ void MarkerFollower::keep(std::size_t index, std::int64_t frame) {
     ++(absences_.*reason);
     ++(m.absences.*reason);
     // Noise in the dark, or a speck, that was seen once: the marker is to be sought where it was
-    // picked.
-    const bool is_doubtful = m.seen == 1 && m.moves == 0;
-    if (is_doubtful && distance_px(m.place, m.pick) > reach_px_) {
+    // picked, and has its place there.
+    if (m.seen == 1 && !m.confirmed && distance_px(m.place, m.pick) > reach_px_) {
       m.place = m.pick;
       m.seen = 0;
+      ++m.moves;
     }
     return;
   }
   m.times_elsewhere = 0;
   m.seen = std::min(m.seen + 1, kPlaceMemory);
+  m.confirmed = m.confirmed || m.seen > 1;
   approach(m.place, m.found - drift_, m.seen);
   spots_.push_back({.frame = frame,
                     .marker = static_cast<int>(index),

@@ -48,6 +48,7 @@ class MarkerFollower {
     Pick place;    ///< less the drift; the pick until it is seen
     int seen = 0;  ///< in so many frames at this place
     int moves = 0;
+    bool confirmed = false;                ///< was seen twice at one place
     Pick elsewhere;                        ///< offset from the place of what was found instead
     int times_elsewhere = 0;               ///< in a row
     float sigma_x_px = 0, sigma_y_px = 0;  ///< of its last fit; 0: missing there

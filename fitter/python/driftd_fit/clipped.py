@@ -97,6 +97,10 @@ def sentence(images: np.ndarray) -> str | None:
     if counts[most] < min(2, len(some)) or 2 * counts[most] < counts.sum() or counts[most] < 0.01 * len(some):
         return None
     level = levels[most]
+    # Nor do the tops of more images stand above a level that cuts off, but for hot pixels.
+    above = (some > level).any(axis=(1, 2)).sum()
+    if not _is_full_scale(level) and above > counts[most]:
+        return None
     reach = int((some >= level).any(axis=(1, 2)).sum())
     left = (f"makes bad_input of the {reach} of {len(some)} that reach it" if reach < len(some) else
             "would leave none: only less light helps")

@@ -44,6 +44,16 @@ class Clipped(unittest.TestCase):
         level = float(text.split("saturation=")[1].split()[0])
         self.assertEqual(np.float32(level), np.float32(300) / np.float32(4095))
 
+    def test_a_few_flat_tops_below_the_tops_of_most_others_are_chance(self):
+        images, _ = spots(100)
+        for level, told in (512, False), (511, True):  # full scale of 9 bits
+            some = images.copy()
+            bright = np.argsort(some.max(axis=(1, 2)))[-3:]
+            some[bright] = np.minimum(some[bright], level)
+            with self.subTest(level=level):
+                self.assertGreater((some.max(axis=(1, 2)) > 512).sum(), 3)
+                self.assertEqual(len(self.warnings_of(some)), told)
+
     def test_hot_pixels_and_tracks_of_particles_are_no_clipped_spots(self):
         images, _ = spots(300)
         random = np.random.default_rng(2)

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "support/catch.hpp"
+#include "tools/driftfit/drift_trace.hpp"
 #include "tools/driftfit/marker_agreement.hpp"
 #include "tools/driftfit/marker_follower.hpp"
 #include "tools/driftfit/marker_search.hpp"
@@ -97,13 +98,18 @@ TEST_CASE("what is seen once beside a marker that is dark yet is not taken for i
   Scene speck = scene;
   speck.spots[3].x_px += 4.5;
   speck.spots[3].y_px -= 4.5;
+  MarkerTracks tracks(4);
   for (int i = 0; i < 20; ++i) {
     const Scene& shown = i == 5 ? speck : (i < 10 ? three : scene);
     const auto spots = follower.follow(bytes_of(shown.frame(0.1 * i, 0)), i);
     CHECK(spots.size() == (i < 10 && i != 5 ? 3 : 4));
     CHECK(follower.absences().strayed == 0);
-    for (const Spot& spot : spots) CHECK(spot.place == 0);
+    for (const Spot& spot : spots) CHECK(spot.place == (spot.marker == 3 && i >= 10 ? 1 : 0));
+    tracks.add_frame(spots, follower.absences());
   }
+  const DriftSolution solution = solve_drift(tracks, {.min_markers = 4});
+  CHECK(solution.moved.empty());
+  for (std::size_t i = 0; i < 20; ++i) CHECK(solution.points[i].markers == (i < 10 ? 0 : 4));
 }
 
 TEST_CASE("a marker that jumped is taken back at its new place once it stays there") {

@@ -163,6 +163,19 @@ TEST_CASE("spots that are clipped are told, others are not") {
   CHECK(told(std::vector<std::uint16_t>(), kU16).empty());
 }
 
+TEST_CASE("a few flat tops below the tops of most others are chance, but not at full scale") {
+  auto pixels = clipped(1, 100);
+  const auto most = *std::max_element(pixels.begin(), pixels.end());
+  const auto cut = [&](std::uint16_t level) {
+    auto some = pixels;
+    for (std::size_t i = 0; i < 3 * 121; ++i) some[i] = std::min(some[i], level);
+    return told(some, fitter::PixelType::U16);
+  };
+  REQUIRE(most > 600);
+  CHECK(cut(512).empty());
+  CHECK_THAT(cut(511), contains("3 % of the ROIs") && contains("of exactly 511"));
+}
+
 TEST_CASE("spots without noise, the same on all their sides, are not told to be clipped") {
   constexpr int kSide = 10;
   for (const auto& [x, y] : {std::pair(3.0, 5.0), std::pair(4.5, 4.5), std::pair(4.5, 5.0)}) {
