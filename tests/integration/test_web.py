@@ -14,7 +14,7 @@ import time
 import unittest
 import urllib.request
 
-from harness import BIN, DEADLINE_S, SOURCE, Process
+from harness import BIN, DEADLINE_S, SLOW, SOURCE, Process
 
 sys.path[:0] = [str(SOURCE / "tests/unit/clients")]
 from fake_daemon import FakeDaemon  # noqa: E402
@@ -191,7 +191,7 @@ class Alone(Case):
         token = self.token()
         self.assertEqual(self.web.post({"command": {"command": "lock", "x": "a" * 70_000}}, token)[0], 413)
         self.assertEqual(self.web.post({"command": {"command": "lock", "x": "a" * 60_000}}, token)[0], 502)
-        self.assertLess(self.web.rss_kb(), 60_000)
+        self.assertLess(self.web.rss_kb(), 60_000 if SLOW == 1 else 600_000)  # sanitizers keep what was freed
 
     def test_a_slow_header_ends_after_five_seconds(self):
         begin = time.monotonic()

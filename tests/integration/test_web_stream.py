@@ -135,7 +135,7 @@ class Stream(unittest.TestCase):
             self.assertLess(time.monotonic(), end, "the deaf are still there")
             tab.wait_kind("image", self.pass_time)
         tab.wait_kind("image", self.pass_time)
-        self.assertLess(web.rss_kb(), 80_000)
+        self.assertLess(web.rss_kb(), 80_000 if SLOW == 1 else 800_000)  # sanitizers keep what was freed
 
 
 if __name__ == "__main__":
