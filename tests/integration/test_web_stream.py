@@ -100,7 +100,7 @@ class Stream(unittest.TestCase):
         gone = tab.wait_kind("gone")[0]
         self.assertIn("driftd", gone["reason"])
         late = self.tab(web)
-        self.assertEqual(late.wait_kind("gone")[0]["reason"].split()[0], gone["reason"].split()[0])
+        self.assertIn("driftd", late.wait_kind("gone")[0]["reason"])  # that it is silent, or that nobody listens by now
         with web.tab() as other:
             token = other.wait_kind("hello")[0]["csrf"]
         self.assertEqual(web.post({"command": {"command": "status"}}, token)[0], 502)
