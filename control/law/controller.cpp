@@ -121,6 +121,14 @@ void Controller::take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept {
   sent_ns_ = sent_ns;
 }
 
+void Controller::left_at(std::int64_t sent_ns) noexcept {
+  if (!started_ || sent_ns <= sent_ns_) return;
+  stage_.left_at(sent_ns);
+  if (moved_.told_ns() == sent_ns_) moved_.left_at(sent_ns);
+  law_.left_at(sent_ns);
+  sent_ns_ = sent_ns;
+}
+
 void Controller::remember_stage(std::int64_t taken_ns) noexcept {
   newest_ = (newest_ + 1) % kMostAveraged;
   observed_[newest_] = stage_.at(taken_ns);

@@ -147,7 +147,11 @@ void LawChoice::choose(std::int64_t now_ns) noexcept {
     state_.left_nm = judge_.left_nm();
     state_.pi_left_nm = judge_.pi_left_nm();
     rest_ns_ = std::clamp(2 * rest_ns_, kFirstRestNs, kLongestRestNs);
+    knew_ = knows();
     act(false, LawReason::WorseThanPi);
+  } else if (state_.reason == LawReason::WorseThanPi && !knew_ && knows()) {
+    rest_ns_ = 0;  // PI was better than an observer that had not learnt yet
+    act(true, LawReason::TriedAgain);
   } else if (state_.reason == LawReason::WorseThanPi && acts_ns > rest_ns_) {
     act(true, LawReason::TriedAgain);
   }

@@ -146,6 +146,11 @@ void Observer::told(Vec2 total_nm, std::int64_t now_ns) noexcept {
   stage_.command(total_nm, now_ns);
 }
 
+void Observer::left_at(std::int64_t sent_ns) noexcept {
+  stage_.left_at(sent_ns);
+  told_ns_ = std::max(told_ns_, sent_ns);
+}
+
 Observer::Axis Observer::axis_of(const Tuning& t) noexcept {
   return {.filter = t.filter,
           .echoes = t.echoes,

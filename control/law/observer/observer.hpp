@@ -150,6 +150,8 @@ class Observer {
   Vec2 see(const Sight& sight) noexcept;
   /// What the stage was told; every command, whoever wanted it.
   void told(Vec2 total_nm, std::int64_t now_ns) noexcept;
+  /// The last command left only at `sent_ns`, later than was said.
+  void left_at(std::int64_t sent_ns) noexcept;
   /// The stage was never told of the commands later than `sent_ns`: StageModel::take_back().
   void take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept;
   /// StageModel::shift().
