@@ -154,7 +154,7 @@ class Axis {
     const double gain = number(axis_, "/stage_gain"), late_us = number(axis_, "/stage_late_us");
     if (std::abs(gain - 1) > kGainOff || std::abs(late_us) > kLateUs)
       add("stage_model",
-          fmt::format("the stage moves {:.2f} times as far as it is told, and {:.1f} ms "
+          fmt::format("the axis moves {:.2f} times as far as it is told, and {:.1f} ms "
                       "{} than stage.delay_us says: `driftctl calibrate` describes it",
                       gain, 1e-3 * std::abs(late_us), late_us < 0 ? "sooner" : "later"));
   }
