@@ -172,14 +172,17 @@ Correction Controller::update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t
   const Vec2 stage =
       frames > 1 ? mean_of(observed_, frames) : stage_.at(std::min(taken_ns, now_ns));
   const Vec2 moved = settings_.image_to_stage.apply(drift_nm);
-  const Vec2 target{stage.x - moved.x, stage.y - moved.y};
-  const std::int64_t last_ns = started_ ? sent_ns_ : std::min(taken_ns, now_ns);
+  const std::int64_t seen_ns = std::min(taken_ns, now_ns);
+  // A mean over frames has little of the lines that one frame has.
+  const Vec2 noise = frames > 1 ? Vec2{} : law_.unfollowed_nm(seen_ns);
+  const Vec2 target{stage.x - moved.x - noise.x, stage.y - moved.y - noise.y};
+  const std::int64_t last_ns = started_ ? sent_ns_ : seen_ns;
   move_share_ = 0;
   if ((started_ && now_ns <= sent_ns_) || !is_finite(target))
     return {.total_nm = total_nm_, .delta_nm = {}, .move_nm = move_nm_};
 
   const Vec2 by_law = difference(total_nm_, move_nm_);
-  const Vec2 wanted = law_.wanted_nm(target, by_law, std::min(taken_ns, now_ns));
+  const Vec2 wanted = law_.wanted_nm(target, by_law, seen_ns);
   if (!is_finite(wanted)) {
     law_.interrupted(by_law);
     return {.total_nm = total_nm_, .delta_nm = {}, .move_nm = move_nm_};

@@ -75,6 +75,11 @@ class LawChoice {
   }
   /// Somebody else said where the stage has to go: neither law erred.
   void interrupted(Vec2 total_nm) noexcept;
+  /// How much of where a frame shows that the stage would have to be is nothing to follow.
+  Vec2 unfollowed_nm(std::int64_t taken_ns) const noexcept {
+    const bool known = settings_.law == ControlLaw::Auto && seen_ns_ == taken_ns;
+    return known ? observer_.unfollowed_nm() : Vec2{};
+  }
   /// The stage did not do what it was told, since when is not known: neither law erred.
   void doubt_stage() noexcept { judge_.restart(); }
 
@@ -128,8 +133,9 @@ class LawChoice {
   std::int64_t seen_ns_ = 0;  ///< when the frame was taken that observer_wants_nm_ is of
   Seen seen_;                 ///< likewise, for the judge
   std::int64_t acts_since_ns_ = 0;
-  std::int64_t rest_ns_ = 0;  ///< until the observer is tried again
-  bool knew_ = false;         ///< it had learnt when PI took over
+  std::int64_t rest_ns_ = 0;    ///< until the observer is tried again
+  bool knew_ = false;           ///< it had learnt when PI took over
+  bool judged_learnt_ = false;  ///< and so it had at the last frame
 };
 
 }  // namespace driftd::control
