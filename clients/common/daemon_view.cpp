@@ -83,6 +83,20 @@ std::string noise_of(const json& axis) {
          number(axis, "/forecast/stage_nm", "{:.2f}");
 }
 
+/// " (or 27, 33, 57, 63 Hz: not followed)" of a line that frames show at the same place; "".
+std::string look_alikes(const json& line) {
+  std::string others;
+  if (const json* list = find(line, "/look_alikes_hz"); list != nullptr && list->is_array())
+    for (const json& one : *list)
+      if (one.is_number())
+        others += fmt::format("{}{:.3g}", others.empty() ? "or " : ", ", one.get<double>());
+  if (!others.empty()) others += " Hz";
+  const json* followed = find(line, "/followed");
+  if (followed != nullptr && *followed == false)
+    others += others.empty() ? "not followed" : ": not followed";
+  return others.empty() ? others : " (" + others + ")";
+}
+
 /// Which law holds the lock, and which vibrations the observer has found.
 void add_law(const json& status, std::vector<Line>& lines) {
   const json* control = find(status, "/control");
@@ -104,21 +118,21 @@ void add_law(const json& status, std::vector<Line>& lines) {
   const json* axes = find(*control, "/axes");
   if (axes == nullptr || !axes->is_array()) return;
   for (const json& axis : *axes) {
+    const std::string label = "  stage " + text(axis, "/axis") + ":";
     if (number(axis, "/forecast/total_nm") != "-")
-      lines.push_back(
-          {fmt::format("{:<12}{}: {} nm foretold: motion {} {} lag {}", "", text(axis, "/axis"),
-                       number(axis, "/forecast/total_nm", "{:.2f}"),
-                       number(axis, "/forecast/motion_nm", "{:.2f}"), noise_of(axis),
-                       number(axis, "/forecast/lag_nm", "{:.2f}")),
-           Tone::Dim});
+      lines.push_back({fmt::format("{:<12}{} nm foretold: motion {} {} lag {}", label,
+                                   number(axis, "/forecast/total_nm", "{:.2f}"),
+                                   number(axis, "/forecast/motion_nm", "{:.2f}"), noise_of(axis),
+                                   number(axis, "/forecast/lag_nm", "{:.2f}")),
+                       Tone::Dim});
     const json* found = find(axis, "/lines");
     if (found == nullptr || !found->is_array() || found->empty()) continue;
     std::string list;
     for (const json& one : *found)
-      list += fmt::format("{}{} Hz {} nm", list.empty() ? "" : ", ",
+      list += fmt::format("{}{} Hz {} nm{}", list.empty() ? "" : ", ",
                           number(one, "/frequency_hz", "{:.1f}"),
-                          number(one, "/amplitude_nm", "{:.2f}"));
-    lines.push_back({fmt::format("{:<12}{}: {}", "", text(axis, "/axis"), list), Tone::Dim});
+                          number(one, "/amplitude_nm", "{:.2f}"), look_alikes(one));
+    lines.push_back({fmt::format("{:<12}{}", label, list), Tone::Dim});
   }
 }
 

@@ -264,7 +264,7 @@ void advise(const Options& options) {
     return;
   }
   for (const clients::Advice& one : advice)
-    fmt::print("{}{}\n", one.axis.empty() ? "" : one.axis + ": ", one.text);
+    fmt::print("{}{}\n", one.axis.empty() ? "" : "stage " + one.axis + ": ", one.text);
 }
 
 void add_commands(CLI::App& app, Options& options) {

@@ -121,6 +121,14 @@ void Controller::take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept {
   sent_ns_ = sent_ns;
 }
 
+void Controller::left_at(std::int64_t sent_ns) noexcept {
+  if (!started_ || sent_ns <= sent_ns_) return;
+  stage_.left_at(sent_ns);
+  if (moved_.told_ns() == sent_ns_) moved_.left_at(sent_ns);
+  law_.left_at(sent_ns);
+  sent_ns_ = sent_ns;
+}
+
 void Controller::remember_stage(std::int64_t taken_ns) noexcept {
   newest_ = (newest_ + 1) % kMostAveraged;
   observed_[newest_] = stage_.at(taken_ns);
@@ -164,14 +172,17 @@ Correction Controller::update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t
   const Vec2 stage =
       frames > 1 ? mean_of(observed_, frames) : stage_.at(std::min(taken_ns, now_ns));
   const Vec2 moved = settings_.image_to_stage.apply(drift_nm);
-  const Vec2 target{stage.x - moved.x, stage.y - moved.y};
-  const std::int64_t last_ns = started_ ? sent_ns_ : std::min(taken_ns, now_ns);
+  const std::int64_t seen_ns = std::min(taken_ns, now_ns);
+  // A mean over frames has little of the lines that one frame has.
+  const Vec2 noise = frames > 1 ? Vec2{} : law_.unfollowed_nm(seen_ns);
+  const Vec2 target{stage.x - moved.x - noise.x, stage.y - moved.y - noise.y};
+  const std::int64_t last_ns = started_ ? sent_ns_ : seen_ns;
   move_share_ = 0;
   if ((started_ && now_ns <= sent_ns_) || !is_finite(target))
     return {.total_nm = total_nm_, .delta_nm = {}, .move_nm = move_nm_};
 
   const Vec2 by_law = difference(total_nm_, move_nm_);
-  const Vec2 wanted = law_.wanted_nm(target, by_law, std::min(taken_ns, now_ns));
+  const Vec2 wanted = law_.wanted_nm(target, by_law, seen_ns);
   if (!is_finite(wanted)) {
     law_.interrupted(by_law);
     return {.total_nm = total_nm_, .delta_nm = {}, .move_nm = move_nm_};

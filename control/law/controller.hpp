@@ -94,6 +94,10 @@ class Controller {
   /// The stage was told last, at `sent_ns`, to be at `sent_total_nm`; it was never told of the
   /// corrections after that. Both are 0 for a lock of which nothing was sent.
   void take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept;
+  /// The last command left only at `sent_ns`, later than was said.
+  void left_at(std::int64_t sent_ns) noexcept;
+  /// When the last command left; 0: none has since reset().
+  std::int64_t sent_ns() const noexcept { return started_ ? sent_ns_ : 0; }
   /// New gains, limits and stage model for the corrections from now on; total and history stay.
   /// A total outside a range made narrower returns within the step and rate limits.
   void change_settings(const ControllerSettings& settings) noexcept;

@@ -133,7 +133,11 @@ void LawChoice::see(const Sight& sight, Vec2 stage_nm) noexcept {
   if (!seen_.commanded) judge_.pause();
   observer_wants_nm_ = observer_.see(sight);
   seen_ns_ = sight.taken_ns;
-  seen_ = {sight.moved_nm, stage_nm, sight.now_ns, false};
+  const Vec2 noise_nm = unfollowed_nm(seen_ns_);
+  seen_ = {{sight.moved_nm.x + noise_nm.x, sight.moved_nm.y + noise_nm.y},
+           stage_nm,
+           sight.now_ns,
+           false};
   choose(sight.now_ns);
 }
 
@@ -141,13 +145,19 @@ void LawChoice::choose(std::int64_t now_ns) noexcept {
   if (acts_since_ns_ == 0) acts_since_ns_ = now_ns;
   const std::int64_t acts_ns = now_ns - acts_since_ns_;
   if (settings_.law != ControlLaw::Auto) return;
+  if (knows() && !judged_learnt_) judge_.restart();  // what it did before it had learnt is past
+  judged_learnt_ = knows();
   if (state_.observer) {
     if (acts_ns > kForgivenNs) rest_ns_ = 0;
     if (!judge_.pi_is_better()) return;
     state_.left_nm = judge_.left_nm();
     state_.pi_left_nm = judge_.pi_left_nm();
     rest_ns_ = std::clamp(2 * rest_ns_, kFirstRestNs, kLongestRestNs);
+    knew_ = knows();
     act(false, LawReason::WorseThanPi);
+  } else if (state_.reason == LawReason::WorseThanPi && !knew_ && knows()) {
+    rest_ns_ = 0;  // PI was better than an observer that had not learnt yet
+    act(true, LawReason::TriedAgain);
   } else if (state_.reason == LawReason::WorseThanPi && acts_ns > rest_ns_) {
     act(true, LawReason::TriedAgain);
   }

@@ -5,8 +5,9 @@
 // noexcept.
 //
 // `auto` takes the observer as soon as it has a plan. Where PI would have been stiller
-// (law_judge.hpp) PI takes over for a minute; then the observer is tried again. Each time that
-// fails, PI stays for twice as long, up to an hour.
+// (law_judge.hpp) PI takes over for a minute; then the observer is tried again, and at once when it
+// has learnt what it did not know before. Each time that fails, PI stays for twice as long, up to
+// an hour.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +68,18 @@ class LawChoice {
   /// @param at_range  the stage may go no farther: no law could have done better
   void told(Vec2 total_nm, bool x_held_back, bool y_held_back, bool at_range,
             std::int64_t now_ns) noexcept;
+  /// The last command left only at `sent_ns`, later than was said.
+  void left_at(std::int64_t sent_ns) noexcept {
+    observer_.left_at(sent_ns);
+    judge_.left_at(sent_ns);
+  }
   /// Somebody else said where the stage has to go: neither law erred.
   void interrupted(Vec2 total_nm) noexcept;
+  /// How much of where a frame shows that the stage would have to be is nothing to follow.
+  Vec2 unfollowed_nm(std::int64_t taken_ns) const noexcept {
+    const bool known = settings_.law == ControlLaw::Auto && seen_ns_ == taken_ns;
+    return known ? observer_.unfollowed_nm() : Vec2{};
+  }
   /// The stage did not do what it was told, since when is not known: neither law erred.
   void doubt_stage() noexcept { judge_.restart(); }
 
@@ -106,6 +117,7 @@ class LawChoice {
     bool commanded = true;  ///< the law was asked what follows from it
   };
   void choose(std::int64_t now_ns) noexcept;
+  bool knows() const noexcept { return observer_.is_tuned(0) && observer_.is_tuned(1); }
   void learn_anew() noexcept;
   void act(bool observer, LawReason reason) noexcept;
 
@@ -121,7 +133,9 @@ class LawChoice {
   std::int64_t seen_ns_ = 0;  ///< when the frame was taken that observer_wants_nm_ is of
   Seen seen_;                 ///< likewise, for the judge
   std::int64_t acts_since_ns_ = 0;
-  std::int64_t rest_ns_ = 0;  ///< until the observer is tried again
+  std::int64_t rest_ns_ = 0;    ///< until the observer is tried again
+  bool knew_ = false;           ///< it had learnt when PI took over
+  bool judged_learnt_ = false;  ///< and so it had at the last frame
 };
 
 }  // namespace driftd::control

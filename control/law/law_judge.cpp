@@ -42,6 +42,12 @@ void LawJudge::restart() noexcept {
   left_nm_ = pi_left_nm_ = 0;
 }
 
+void LawJudge::left_at(std::int64_t sent_ns) noexcept {
+  if (!begun_) return;
+  stage_.left_at(sent_ns);
+  told_ns_ = std::max(told_ns_, sent_ns);
+}
+
 void LawJudge::see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns,
                    std::int64_t now_ns) noexcept {
   const double longest_s = std::max(kLongestGapS, kLongestGapFrames * period_s_);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "control/values/arithmetic.hpp"
 
@@ -70,6 +71,8 @@ std::optional<AcquaintanceAnswer> AcquaintanceDesk::take(const AcquaintanceFrame
     record_.moves.clear();
   }
   record_.exposure_ns = frame.exposure_ns;
+  if (!record_.moves.empty())
+    record_.moves.back().sent_ns = std::max(record_.moves.back().sent_ns, frame.left_ns);
   if (frame.measured) record_.samples.push_back(frame.sample);
   if (frame.moved) record_.moves.push_back(frame.move);
   if (frame.ask == AcquaintanceAsk::Nothing) return std::nullopt;
@@ -209,6 +212,7 @@ void Acquaintance::saw(const std::optional<StageFrame>& sample,
             .sample = sample.value_or(StageFrame{}),
             .moved = told.has_value(),
             .move = told.value_or(StageMove{}),
+            .left_ns = std::exchange(left_ns_, 0),
             .ask = AcquaintanceAsk::Nothing,
             .described = start_.described,
             .exposure_ns = exposure_ns};

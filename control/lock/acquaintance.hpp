@@ -32,6 +32,7 @@ struct AcquaintanceFrame {
   StageFrame sample;
   bool moved = false;  ///< `move` is one
   StageMove move;
+  std::int64_t left_ns = 0;  ///< the move before left only then; 0: when it was said to
   AcquaintanceAsk ask = AcquaintanceAsk::Nothing;
   StageModelSettings described{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0};
   std::int64_t exposure_ns = 0;
@@ -87,6 +88,8 @@ class Acquaintance {
   /// Where the stage is to be told to go with this frame, which is a good one.
   /// @param moved_nm  the sample's place, stage axes as described
   Vec2 wanted_nm(Vec2 moved_nm, std::int64_t now_ns) noexcept;
+  /// The last move left only then, later than was said.
+  void left_at(std::int64_t sent_ns) noexcept { left_ns_ = sent_ns; }
   /// What became of the frame, whether it was a good one or not; after that frame() is to be passed
   /// on to the desk. @param told  where the stage was told to be; nothing: no command left
   void saw(const std::optional<StageFrame>& sample, const std::optional<StageMove>& told,
@@ -140,6 +143,7 @@ class Acquaintance {
   Vec2 centre_nm_, origin_nm_, told_nm_;
   double reach_nm_ = 0, step_nm_ = 0;
   Telegraph x_, y_;
+  std::int64_t left_ns_ = 0;
   AcquaintanceFrame frame_;
   StageFinding finding_;
   StageLooks looks_ = StageLooks::Following;

@@ -64,6 +64,7 @@ struct FrameFacts {
   std::int64_t taken_ns = 0;   ///< middle of the exposure; of the frame alone, not of an average
   bool stale = false;          ///< too old to be used; then nothing was measured
   bool not_sent = false;       ///< the publisher is behind: see LockEvent::NotSent
+  bool unsent = false;         ///< the last correction has not left yet
   bool refused = false;        ///< the publisher found a correction outside its limits
   bool new_reference = false;  ///< the estimator completed its reference with this frame
   StageSays stage = StageSays::Nothing;
@@ -142,6 +143,11 @@ class Supervisor {
   bool without_frame(std::int64_t last_arrival_ns, std::int64_t now_ns, bool away) noexcept;
   /// What was computed after `sent_ns` never left; `sent_total_nm` was the last that did.
   void take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept;
+  /// The last correction left only at `sent_ns`, when the computer had time.
+  void left_at(std::int64_t sent_ns) noexcept {
+    controller_.left_at(sent_ns);
+    acquaintance_.left_at(sent_ns);
+  }
   /// Good frames that the reference of a lock takes, begun now: `reference_frames`, or more where
   /// the stage monitor has seen too little.
   int reference_frames() const noexcept;
@@ -196,6 +202,7 @@ class Supervisor {
   bool is_jump(const FrameFacts& facts) const noexcept;
   Vec2 corrected_nm(std::int64_t taken_ns) const noexcept;
   void update_law(const FrameFacts& facts) noexcept;
+  bool is_excused(const FrameFacts& facts) noexcept;
   void watch_stage(const FrameFacts& facts) noexcept;
   bool has_jumped(const FrameFacts& facts, LockEvent verdict) const noexcept;
   void remember(const FrameFacts& facts, bool jumped) noexcept;
@@ -253,7 +260,9 @@ class Supervisor {
   Vec2 jumped_nm_;
   Vec2 last_corrected_nm_;  ///< corrected_nm() of that frame
   std::int64_t last_measured_ns_ = 0;
-  bool blind_ = false;  ///< no drift since last_measured_ns_
+  int excuses_ = 0;  ///< for frames that say nothing of the stage, as a command left late
+  std::int64_t unsent_ns_ = 0;  ///< when a command was last seen not to have left; 0: never
+  bool blind_ = false;          ///< no drift since last_measured_ns_
   double blind_s_ = 0;
   std::int64_t at_range_since_ns_ = 0;
   bool learnt_ = false;

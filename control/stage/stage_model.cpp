@@ -89,6 +89,15 @@ void StageModel::command(Vec2 total_nm, std::int64_t sent_ns, const StageMotion&
   count_ = std::min(count_ + 1, kHistory);
 }
 
+void StageModel::left_at(std::int64_t sent_ns) noexcept {
+  Command& newest = history_[newest_];
+  if (count_ == 0 || difference_us(sent_ns, newest.sent_ns) <= 0) return;
+  newest.sent_ns = sent_ns;
+  if (count_ == 1) return;  // the stage stood until then
+  const Command& before = before_newest(1);
+  newest.stage = respond(before, difference_us(sent_ns, before.sent_ns));
+}
+
 void StageModel::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
   while (count_ > 0 && difference_us(history_[newest_].sent_ns, sent_ns) > 0) {
     newest_ = (newest_ + kHistory - 1) % kHistory;

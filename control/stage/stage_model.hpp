@@ -71,6 +71,8 @@ class StageModel {
   /// The same where somebody else followed the stage, and says where it is when the command takes
   /// effect.
   void command(Vec2 total_nm, std::int64_t sent_ns, const StageMotion& then) noexcept;
+  /// The newest command left only at `sent_ns`; earlier than was said changes nothing.
+  void left_at(std::int64_t sent_ns) noexcept;
   /// When the newest command remembered takes effect.
   StageMotion told_motion() const noexcept {
     return count_ > 0 ? history_[newest_].stage : StageMotion{};
@@ -80,6 +82,8 @@ class StageModel {
   void take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept;
   /// All places, of the commands and of the stage, count from another one: so much is added.
   void shift(Vec2 by_nm) noexcept;
+  /// When the newest command left; 0: there is none.
+  std::int64_t told_ns() const noexcept { return count_ > 0 ? history_[newest_].sent_ns : 0; }
   /// The total of the newest command remembered; 0: there is none.
   Vec2 told_nm() const noexcept { return count_ > 0 ? history_[newest_].total_nm : Vec2{}; }
   /// Place at a time, relative to the place at reset(). Times before the oldest of the kHistory

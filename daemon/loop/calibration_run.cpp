@@ -215,6 +215,12 @@ void CalibrationRun::take_back(control::Vec2 total_nm, std::int64_t sent_ns) noe
   back_since_ns_ = 0;
 }
 
+void CalibrationRun::left_at(std::int64_t sent_ns) noexcept {
+  if (record_.moves.empty()) return;
+  std::int64_t& told_ns = record_.moves.back().sent_ns;
+  told_ns = std::max(told_ns, sent_ns);
+}
+
 void CalibrationRun::stop(CalibrationEnd why) noexcept {
   if (phase_ != CalibrationPhase::Quiet && phase_ != CalibrationPhase::Moving) return;
   phase_ = CalibrationPhase::Returning;

@@ -60,6 +60,8 @@ class CalibrationRun {
   void without_frame(std::int64_t now_ns) noexcept;
   /// What was told after `sent_ns` never left; `total_nm` was the last that did.
   void take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept;
+  /// The last move left only then.
+  void left_at(std::int64_t sent_ns) noexcept;
   /// Sends the stage back to its start.
   void stop(CalibrationEnd why) noexcept;
   /// Leaves the stage where it is: nothing more may leave.

@@ -70,6 +70,11 @@ void LockSession::take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexce
   if (calibration_) calibration_->take_back(total_nm, sent_ns);
 }
 
+void LockSession::left_at(std::int64_t sent_ns) noexcept {
+  supervisor_.left_at(sent_ns);
+  if (calibration_) calibration_->left_at(sent_ns);
+}
+
 void LockSession::tell_change() noexcept {
   const control::Lock& lock = supervisor_.lock();
   const control::LockState before = std::exchange(told_, lock.state);

@@ -39,6 +39,8 @@ class LockSession {
   void begin_reference() noexcept;
   /// What was told after `sent_ns` never left; `total_nm` was the last that did.
   void take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept;
+  /// The last correction left only then.
+  void left_at(std::int64_t sent_ns) noexcept;
   /// Tells what the supervisor has changed of the lock's state since the last call.
   void tell_change() noexcept;
   /// Tells a calibration what became of its frame.

@@ -146,7 +146,7 @@ bool Publisher::send_correction(const FrameResult& record, std::int64_t now_ns) 
           format_correction(buffer, sequence_[Correction]++, session_, record, clock_()));
     });
     if (sent) {
-      sent_correction_ = {record.lock_id, record.correction.total_nm, record.handed_ns};
+      sent_correction_ = {record.lock_id, record.correction.total_nm, record.handed_ns, clock_()};
       last_sent_.writing() = sent_correction_;
       last_sent_.publish();
       return true;

@@ -60,6 +60,8 @@ class Publisher {
   /// True when what was handed over does not leave in time: the queue is full, or a record has
   /// expired in it or on its way.
   bool is_behind(std::int64_t now_ns) noexcept;
+  /// Something that was handed over has not been sent yet.
+  bool is_sending() const noexcept { return done_.load(std::memory_order_acquire) < handed_; }
   /// Grows when a correction did not leave. Each correction is a step from the one before, so none
   /// leaves until the loop has taken notice (FrameResult::chain).
   std::uint64_t broken() const noexcept { return broken_.load(std::memory_order_acquire); }
@@ -67,6 +69,7 @@ class Publisher {
     std::uint64_t lock_id = 0;
     control::Vec2 total_nm;
     std::int64_t handed_ns = 0;
+    std::int64_t left_ns = 0;
   };
   /// The newest correction that did leave for this lock; zeros when none has.
   Sent last_sent(std::uint64_t lock_id) noexcept;

@@ -8,7 +8,6 @@
 
 #include "base/monotonic.hpp"
 #include "control/values/arithmetic.hpp"
-#include "daemon/loop/publisher.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -306,12 +305,15 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) no
   facts.not_sent = !lossless_ && publisher_.is_behind(facts.now_ns);
   facts.refused = publisher_.refused() != refused_seen_;
   refused_seen_ = publisher_.refused();
-  if (publisher_.broken() != chain_) {
-    // This is read before the last correction sent, which may then be newer than it, never older.
-    chain_ = publisher_.broken();
-    const Publisher::Sent sent = publisher_.last_sent(session_.engaged_id());
-    session_.take_back(sent.total_nm, sent.handed_ns);
+  facts.unsent = publisher_.is_sending();
+  const std::uint64_t broken = publisher_.broken();
+  // Read after it, this may be newer, never older.
+  const Publisher::Sent sent = publisher_.last_sent(session_.engaged_id());
+  if (broken != chain_) {
+    chain_ = broken;
+    session_.take_back(sent.total_nm, sent.handed_ns == late_ns_ ? left_ns_ : sent.handed_ns);
   }
+  see_late_send(sent, facts.now_ns);
   observer_.take(facts.now_ns);
   facts.stage = ports_.stage_says.load(std::memory_order_relaxed);
   facts.excitation_nm = session_.excitation_nm(facts.now_ns);
@@ -338,6 +340,19 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) no
   record.moved_nm = supervisor_.moved_nm();
   record.moving = supervisor_.moving();
   session_.saw(facts, decision);
+}
+
+/// Corrections that a busy computer held up: from when they left the stage knew of them, and what
+/// it did until then is no evidence against it.
+void TrackingLoop::see_late_send(const Publisher::Sent& sent, std::int64_t now_ns) noexcept {
+  constexpr std::int64_t kLateNs = 500'000;
+  const bool is_newest = supervisor_.controller().sent_ns() <= sent.handed_ns;
+  if (sent.lock_id == 0 || !is_newest || sent.handed_ns == late_ns_ ||
+      sent.left_ns - sent.handed_ns < kLateNs)
+    return;
+  late_ns_ = sent.handed_ns;
+  left_ns_ = std::min(sent.left_ns, now_ns - 1);
+  session_.left_at(left_ns_);
 }
 
 void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {

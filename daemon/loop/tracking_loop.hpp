@@ -16,12 +16,11 @@
 #include "daemon/loop/loop_ports.hpp"
 #include "daemon/loop/loop_values.hpp"
 #include "daemon/loop/observer_link.hpp"
+#include "daemon/loop/publisher.hpp"
 #include "daemon/loop/stage_offset.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::daemon {
-
-class Publisher;
 
 class TrackingLoop {
  public:
@@ -57,6 +56,7 @@ class TrackingLoop {
                 control::FrameFacts& facts) noexcept;
   void follow_rois(const FrameResult& record, bool new_reference) noexcept;
   void supervise(control::FrameFacts& facts, FrameResult& record) noexcept;
+  void see_late_send(const Publisher::Sent& sent, std::int64_t now_ns) noexcept;
   void see_residual(const control::FrameFacts& facts) noexcept;
   void learn_of_frame() noexcept;
   void hand_over(FrameResult& record) noexcept;
@@ -99,6 +99,8 @@ class TrackingLoop {
   double mean_square_x_nm2_ = 0, mean_square_y_nm2_ = 0;
   std::uint64_t chain_ = 0;         ///< Publisher::broken() as far as it was dealt with
   std::uint64_t refused_seen_ = 0;  ///< Publisher::refused() likewise
+  /// When the last correction that left late was handed over, and since when it counts.
+  std::int64_t late_ns_ = 0, left_ns_ = 0;
 
   // Per marker of the present set, whichever fitter and however many markers came before.
   template <typename Value>

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/aliases.hpp"
 #include "control/law/observer/observer_tuner.hpp"
 #include "daemon/loop/messages.hpp"
 #include "daemon/status/cure.hpp"
@@ -137,11 +138,15 @@ json motion_json(const char* name, const control::AxisMotion& axis,
                  const std::optional<control::ResidualForecast>& forecast) {
   json lines = json::array();
   for (std::size_t i = 0; axis.tuned && i < axis.model.line_count; ++i) {
+    constexpr std::size_t kTold = 4;
+    const double rate_hz = axis.period_s > 0 ? 1 / axis.period_s : 0;
     const control::Line& line = axis.model.lines[i];
     lines.push_back(
         {{"frequency_hz", line.frequency_hz},
          {"amplitude_nm", axis.amplitudes_nm[i]},
-         {"q", number_or_null(std::numbers::pi * line.frequency_hz / line.fade_per_s, true)}});
+         {"q", number_or_null(std::numbers::pi * line.frequency_hz / line.fade_per_s, true)},
+         {"followed", control::is_followed(line, axis.period_s)},
+         {"look_alikes_hz", look_alikes_hz(line.frequency_hz, rate_hz, kTold)}});
   }
   const bool learnt = axis.tuned;  // else the model is what the observer begins with
   return {{"axis", name},

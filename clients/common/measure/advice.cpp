@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/law/observer/disturbance_model.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -144,17 +146,37 @@ class Axis {
       const double hz = number(line, "/frequency_hz"), nm = number(line, "/amplitude_nm");
       const double q = number(line, "/q");
       const bool matters = nm > kWorthLineNm && !(nm < kWorthLineShare * total_nm_);
-      if (matters)
-        add("line", fmt::format("a line of {:.1f} nm at {:.1f} Hz (Q {:.0f}): {}?", nm, hz, q,
-                                guess(hz, q)));
+      if (!matters) continue;
+      const std::string others = look_alikes(line);
+      if (line.value("followed", true))
+        add("line", fmt::format("a line of {:.1f} nm at {:.1f} Hz (Q {:.0f}): {}?{}", nm, hz, q,
+                                guess(hz, q), others.empty() ? "" : " Or it is" + others));
+      else
+        add("alias", fmt::format("a line of {:.1f} nm is seen at {:.1f} Hz; it is that{}. The lock "
+                                 "does not follow it: below {:.0f} frames/s most are faster than "
+                                 "they look. At another camera.frame_rate_hz it is seen elsewhere, "
+                                 "if it is one of the others",
+                                 nm, hz, others.empty() ? "" : ", or" + others,
+                                 control::kLeastRateForLinesHz));
     }
+  }
+
+  /// " 27, 33, 57, 63 Hz, which look the same at this frame rate"
+  static std::string look_alikes(const json& line) {
+    std::string list;
+    const auto found = line.find("look_alikes_hz");
+    if (found == line.end() || !found->is_array()) return list;
+    for (const json& other : *found)
+      if (other.is_number())
+        list += fmt::format("{}{:.3g}", list.empty() ? " " : ", ", other.get<double>());
+    return list.empty() ? list : list + " Hz, which look the same at this frame rate";
   }
 
   void advise_stage() {
     const double gain = number(axis_, "/stage_gain"), late_us = number(axis_, "/stage_late_us");
     if (std::abs(gain - 1) > kGainOff || std::abs(late_us) > kLateUs)
       add("stage_model",
-          fmt::format("the stage moves {:.2f} times as far as it is told, and {:.1f} ms "
+          fmt::format("the axis moves {:.2f} times as far as it is told, and {:.1f} ms "
                       "{} than stage.delay_us says: `driftctl calibrate` describes it",
                       gain, 1e-3 * std::abs(late_us), late_us < 0 ? "sooner" : "later"));
   }

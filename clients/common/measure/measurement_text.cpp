@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/aliases.hpp"
 #include "base/counted.hpp"
 #include "clients/common/measure/measurement.hpp"
 
@@ -11,11 +12,14 @@ namespace {
 
 using nlohmann::json;
 
-json axis_json(const AxisReport& axis) {
+json axis_json(const AxisReport& axis, double rate_hz) {
+  constexpr std::size_t kTold = 16;
   json allan = json::array(), lines = json::array();
   for (const AllanPoint& p : axis.allan) allan.push_back({p.averaged_s, p.deviation_nm});
   for (const VibrationLine& l : axis.lines)
-    lines.push_back({{"frequency_hz", l.frequency_hz}, {"amplitude_nm", l.amplitude_nm}});
+    lines.push_back({{"frequency_hz", l.frequency_hz},
+                     {"amplitude_nm", l.amplitude_nm},
+                     {"look_alikes_hz", look_alikes_hz(l.frequency_hz, rate_hz, kTold)}});
   return {{"drift_nm_per_min", axis.drift_nm_per_min},
           {"drift_sd_nm_per_min", axis.drift_sd_nm_per_min},
           {"about_line_nm", axis.about_line_nm},
@@ -29,14 +33,22 @@ std::string pair(const char* label, double x, double y, const char* rest = "") {
   return fmt::format("{:<26}{:>9.3f}{:>9.3f} nm{}", label, x, y, rest);
 }
 
-void add_lines(const char* axis, const std::vector<VibrationLine>& found,
+void add_lines(const char* axis, const std::vector<VibrationLine>& found, double rate_hz,
                std::vector<std::string>& lines) {
   constexpr std::size_t kMost = 3;
   std::string text = fmt::format("vibrations in {:<12}", axis);
   if (found.empty()) text += "none stands out";
-  for (std::size_t i = 0; i < std::min(found.size(), kMost); ++i)
-    text += fmt::format("{}{:.2f} nm {:.2f} Hz", i == 0 ? "" : ", ", found[i].amplitude_nm,
-                        found[i].frequency_hz);
+  for (std::size_t i = 0; i < std::min(found.size(), kMost); ++i) {
+    const std::string others = look_alikes_text(found[i].frequency_hz, rate_hz);
+    if (i > 0 && !others.empty()) {  // a row for each
+      lines.push_back(text);
+      text = std::string(26, ' ');
+    } else if (i > 0) {
+      text += ", ";
+    }
+    text +=
+        fmt::format("{:.2f} nm {:.2f} Hz{}", found[i].amplitude_nm, found[i].frequency_hz, others);
+  }
   lines.push_back(text);
 }
 
@@ -58,8 +70,8 @@ json to_json(const MeasurementReport& report) {
           {"rate_hz", report.rate_hz},
           {"frames", report.frames},
           {"missing_share", report.missing_share},
-          {"x", axis_json(report.axes[0])},
-          {"y", axis_json(report.axes[1])},
+          {"x", axis_json(report.axes[0], report.rate_hz)},
+          {"y", axis_json(report.axes[1], report.rate_hz)},
           {"markers_allow_nm", report.markers_allow_nm},
           {"markers", markers}};
 }
@@ -83,8 +95,8 @@ std::vector<std::string> to_lines(const MeasurementReport& report) {
   lines.push_back(pair("  as the frames say", x.promised_noise_nm, y.promised_noise_nm));
   lines.push_back(
       pair("  as the markers allow", report.markers_allow_nm[0], report.markers_allow_nm[1]));
-  add_lines("x", x.lines, lines);
-  add_lines("y", y.lines, lines);
+  add_lines("x", x.lines, report.rate_hz, lines);
+  add_lines("y", y.lines, report.rate_hz, lines);
   for (std::size_t i = 0; i < x.allan.size(); ++i)
     lines.push_back(pair(fmt::format("{}{:>10.3f} s", i == 0 ? "Allan dev.  " : "            ",
                                      x.allan[i].averaged_s)

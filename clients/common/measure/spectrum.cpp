@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "clients/common/measure/spectrum.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
+#include "base/aliases.hpp"
 #include "base/median.hpp"
 #include "base/welch.hpp"
 
@@ -83,6 +86,14 @@ std::vector<VibrationLine> vibration_lines(const Spectrum& spectrum, std::size_t
   });
   if (lines.size() > most) lines.resize(most);
   return lines;
+}
+
+std::string look_alikes_text(double frequency_hz, double rate_hz) {
+  constexpr std::size_t kTold = 4;
+  std::string text;
+  for (const double hz : look_alikes_hz(frequency_hz, rate_hz, kTold))
+    text += fmt::format("{}{:.3g}", text.empty() ? ", or " : ", ", hz);
+  return text.empty() ? text : text + " Hz";
 }
 
 }  // namespace driftd::clients

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace driftd::clients {
@@ -27,6 +28,10 @@ Spectrum power_spectrum(const std::vector<double>& places_nm, double rate_hz);
 /// Standard deviation of a single place, nm, were its noise that of the spectrum's upper half
 /// everywhere: the median there, which vibrations do not move.
 double white_noise(const Spectrum& spectrum);
+
+/// The frequencies that frames of this rate show at the same place, for the end of a sentence:
+/// ", or 27, 33, 57, 63 Hz"; "" where there is none (base/aliases.hpp).
+std::string look_alikes_text(double frequency_hz, double rate_hz);
 
 /// The vibrations that stand out of what is around them, the strongest first.
 std::vector<VibrationLine> vibration_lines(const Spectrum& spectrum, std::size_t most);

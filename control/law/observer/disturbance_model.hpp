@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstddef>
+#include <numbers>
 
 namespace driftd::control {
 
@@ -21,6 +22,18 @@ struct Line {
   double kick_nm2_per_s = 0;  ///< variance that either state gains
 };
 
+/// Of slower cameras sharp lines are noise.
+constexpr double kLeastRateForLinesHz = 44;
+/// Whether the stage is to follow it. A camera shows vibrations above half its rate as slower ones,
+/// and nothing in its images tells which. What is broad, or takes longer than 32 frames a period,
+/// is no line but walk: a few slow lines would explain any walk, and then nothing would follow it.
+constexpr bool is_followed(const Line& line, double period_s) noexcept {
+  constexpr double kSharpQ = 5, kLongestFrames = 32;
+  const bool sharp = std::numbers::pi * line.frequency_hz > kSharpQ * line.fade_per_s;
+  return period_s * kLeastRateForLinesHz <= 1 || !sharp ||
+         line.frequency_hz * period_s * kLongestFrames < 1;
+}
+
 struct DisturbanceModel {
   double walk_nm2_per_s = 1;  ///< variance that the random walk gains
   double noise_nm2 = 0.1;     ///< of a frame's measurement, the stage's own noise included
@@ -28,6 +41,12 @@ struct DisturbanceModel {
   std::size_t line_count = 0;
   bool tracks = false;  ///< frequencies follow what is seen
 };
+
+inline bool follows_all(const DisturbanceModel& model, double period_s) noexcept {
+  for (std::size_t i = 0; i < model.line_count; ++i)
+    if (!is_followed(model.lines[i], period_s)) return false;
+  return true;
+}
 
 /// The velocity is a random walk, too: it gains so much variance, (nm/s)^2 per s, for each nm^2 per
 /// s that the walk gains. Fitting this share made locks worse by 3 to 6 %.

@@ -146,6 +146,11 @@ void Observer::told(Vec2 total_nm, std::int64_t now_ns) noexcept {
   stage_.command(total_nm, now_ns);
 }
 
+void Observer::left_at(std::int64_t sent_ns) noexcept {
+  stage_.left_at(sent_ns);
+  told_ns_ = std::max(told_ns_, sent_ns);
+}
+
 Observer::Axis Observer::axis_of(const Tuning& t) noexcept {
   return {.filter = t.filter,
           .echoes = t.echoes,
@@ -204,12 +209,24 @@ AxisMotion Observer::motion(std::size_t index) const noexcept {
                     .sd_nm = std::sqrt(axis.filter.variance_nm2()),
                     .surprise = axis.filter.surprise(),
                     .tuned = axis.tuned,
-                    .frames = count_};
+                    .frames = count_,
+                    .period_s = settings_.period_s};
   for (std::size_t i = 0; i < motion.model.line_count; ++i) {
     const DisturbanceFilter::Pair& pair = axis.filter.state()[i + 1];
     motion.amplitudes_nm[i] = std::hypot(pair.first, pair.second);
   }
   return motion;
+}
+
+Vec2 Observer::unfollowed_nm() const noexcept {
+  Axes sum{};
+  for (std::size_t a = 0; a < kAxes; ++a) {
+    const DisturbanceFilter& filter = axes_[a].filter;
+    for (std::size_t i = 0; i < filter.model().line_count; ++i)
+      if (!is_followed(filter.model().lines[i], settings_.period_s))
+        sum[a] += filter.state()[i + 1].first;
+  }
+  return {sum[0], sum[1]};
 }
 
 /// An offered filter sees the frames that came while it was found.

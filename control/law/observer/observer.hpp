@@ -130,6 +130,7 @@ struct AxisMotion {
   double surprise = 1;       ///< as of DisturbanceFilter
   bool tuned = false;        ///< false: nothing was learnt yet
   std::uint64_t frames = 0;  ///< seen in this lock
+  double period_s = 0;       ///< between frames, that lines are judged by
 };
 
 class Observer {
@@ -148,8 +149,13 @@ class Observer {
   /// @returns where the stage should be told to be; never anything that is not finite: the command
   ///          before, where the sight is not finite or not later than the one before
   Vec2 see(const Sight& sight) noexcept;
+  /// How much of where the stage would have to be is lines that are not followed, as of the last
+  /// frame.
+  Vec2 unfollowed_nm() const noexcept;
   /// What the stage was told; every command, whoever wanted it.
   void told(Vec2 total_nm, std::int64_t now_ns) noexcept;
+  /// The last command left only at `sent_ns`, later than was said.
+  void left_at(std::int64_t sent_ns) noexcept;
   /// The stage was never told of the commands later than `sent_ns`: StageModel::take_back().
   void take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept;
   /// StageModel::shift().

@@ -314,7 +314,9 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   StageError stage = axis.stage;
   const StageEvidence evidence =
       young || axis.model.tracks ? StageEvidence::BesideLines : StageEvidence::Whole;
-  for (int i = 0; i < kStageSteps && (settled || young); ++i)
+  // What is not followed leaves innovations that are no evidence of the stage.
+  const bool clear = follows_all(axis.model, settings_.period_s);
+  for (int i = 0; i < kStageSteps && (settled || young) && clear; ++i)
     stage = fitted_stage(index, stage, young ? 0 : judged_from, evidence);
   record = record_of(index, stage);
   record.judged_from = judged_from;

@@ -106,6 +106,21 @@ TEST_CASE("advice: a line and what it may be") {
   CHECK(said(with_line(29.7, 0.05, 900), "line").empty());
 }
 
+TEST_CASE("advice: a line that frames show where others are, too, is named with these") {
+  json status = with_line(3, 1, 2000);
+  json& line = status["control"]["axes"][0]["lines"][0];
+  line["followed"] = true;
+  line["look_alikes_hz"] = {97.0, 103.0, 197.0};
+  CHECK_THAT(said(status, "line"),
+             contains("a fan or a pump? Or it is 97, 103, 197 Hz, which look the same"));
+  line["followed"] = false;
+  line["look_alikes_hz"] = {27.0, 33.0, 57.0, 63.0};
+  CHECK(said(status, "line").empty());
+  CHECK_THAT(said(status, "alias"),
+             contains("1.0 nm is seen at 3.0 Hz; it is that, or 27, 33, 57, 63 Hz") &&
+                 contains("does not follow it: below 44 frames/s"));
+}
+
 TEST_CASE("advice: a stage that is not as described, and a sample that changed its ways") {
   json status = locked();
   status["control"]["axes"][1]["stage_gain"] = 0.85;

@@ -159,11 +159,26 @@ TEST_CASE("What is foretold tells stage and markers apart once a whole record wa
   const auto line = [&status] {
     DaemonView view;
     view.set_status(status, kNow_ns);
-    return line_of(view.summary(kNow_ns), "            x: 0.25");
+    return line_of(view.summary(kNow_ns), "  stage x:  0.25");
   };
   CHECK(contains(line(), "motion 0.12 markers 0.07 stage 0.20 lag 0.02"));
   status["control"]["axes"][0]["forecast"]["stage_known_in_s"] = 3.5;
   CHECK(contains(line(), "motion 0.12 noise 0.21 lag 0.02"));
+}
+
+TEST_CASE("A line is told with what would look the same, and whether it is followed") {
+  json status = driftd::test::protocol_examples().at("status");
+  json& found = status["control"]["axes"][0]["lines"][0];
+  const auto line = [&status] {
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    return line_of(view.summary(kNow_ns), "  stage x:  12.3 Hz").text;
+  };
+  CHECK(line() == "  stage x:  12.3 Hz 0.25 nm");
+  found["look_alikes_hz"] = {17.7, 42.3};
+  CHECK(line() == "  stage x:  12.3 Hz 0.25 nm (or 17.7, 42.3 Hz)");
+  found["followed"] = false;
+  CHECK(line() == "  stage x:  12.3 Hz 0.25 nm (or 17.7, 42.3 Hz: not followed)");
 }
 
 TEST_CASE("A marker is shown with what it is worth, and why that is less") {

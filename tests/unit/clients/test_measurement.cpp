@@ -361,6 +361,22 @@ TEST_CASE("a position whose numbers are none is none") {
   CHECK(measurement.report().frames == 90);
 }
 
+TEST_CASE("vibrations of a slow camera are named with what would look the same") {
+  CHECK(look_alikes_text(3, 30) == ", or 27, 33, 57, 63 Hz");
+  CHECK(look_alikes_text(12.3, 500).empty());
+  MeasurementReport r;
+  r.rate_hz = 30;
+  r.axes[0].lines = {{3, 1}, {12, 0.5}};
+  std::string all;
+  for (const std::string& line : to_lines(r)) {
+    CHECK(line.size() <= 80);
+    all += line + '\n';
+  }
+  CHECK_THAT(all, contains("1.00 nm 3.00 Hz, or 27, 33, 57, 63 Hz\n") &&
+                      contains("0.50 nm 12.00 Hz, or 18, 42, 48, 72 Hz\n"));
+  CHECK(to_json(r).at("x").at("lines")[0].at("look_alikes_hz")[1] == 33.0);
+}
+
 TEST_CASE("a few messages accuse no marker") {
   Field field;
   field.noisy = 1;

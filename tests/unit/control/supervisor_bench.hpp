@@ -39,6 +39,7 @@ struct Frame {
   bool stale = false, not_sent = false, refused = false, new_reference = false, valid = true;
   StageSays stage = StageSays::Nothing;
   std::optional<Vec2> excitation_nm = std::nullopt;
+  bool unsent = false;
 };
 
 /// A supervisor and the facts of one frame after the other.
@@ -62,6 +63,7 @@ struct Feed {
                               .taken_ns = now_ns - kAgeNs,
                               .stale = what.stale,
                               .not_sent = what.not_sent,
+                              .unsent = what.unsent,
                               .refused = what.refused,
                               .new_reference = what.new_reference,
                               .stage = what.stage,

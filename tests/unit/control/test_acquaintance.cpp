@@ -43,6 +43,8 @@ struct Scene {
 
   Decision frame(bool valid = true, bool not_sent = false, bool reference = false) {
     now_ns += every_ns;
+    if (left_ns > 0) supervisor.left_at(left_ns);
+    left_ns = 0;
     sample_nm.x += drift_nm_per_s * 1e-9 * static_cast<double>(every_ns);
     const Vec2 at = stage.at(now_ns - kAgeNs);
     const Vec2 moved{response.a * at.x + response.b * at.y, response.c * at.x + response.d * at.y};
@@ -68,8 +70,10 @@ struct Scene {
     supervisor.prepare();
     driftd::test::watch_this_thread(false);
     tuner.take(supervisor, now_ns);
-    if (d.has_correction && ++commands % driver_frames == 0)
-      stage.command(d.correction.total_nm, now_ns);
+    if (d.has_correction && ++commands % driver_frames == 0) {
+      stage.command(d.correction.total_nm, now_ns + late_ns);
+      if (late_ns > 0) left_ns = now_ns + late_ns;
+    }
     farthest_nm = std::max({farthest_nm, std::abs(place_nm.x - zero_nm.x - set_nm.x - sample_nm.x),
                             std::abs(place_nm.y - zero_nm.y - set_nm.y - sample_nm.y)});
     return d;
@@ -107,6 +111,8 @@ struct Scene {
   Vec2 sample_nm, zero_nm, place_nm;
   Vec2 set_nm;  ///< where moves have the sample when the lock begins, as one that is resumed
   int driver_frames = 1, commands = 0;  ///< it takes one of so many commands
+  std::int64_t late_ns = 0;             ///< a busy computer lets commands leave so much later
+  std::int64_t left_ns = 0;
   double noise_nm = 0.4, drift_nm_per_s = 3, farthest_nm = 0;
   std::mt19937 random{7};
   std::normal_distribution<double> normal;
@@ -140,6 +146,17 @@ TEST_CASE("before its first correction a lock finds out how the stage answers") 
     square += std::pow(scene.place_nm.x - scene.zero_nm.x, 2) / 1000;
   }
   CHECK(std::sqrt(square) < 0.5);
+}
+
+TEST_CASE("commands that a busy computer holds up do not make a stage later") {
+  Scene scene;
+  scene.late_ns = 9 * kMs / 5;
+  scene.lock();
+  scene.until_it_acts();
+  REQUIRE(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+  const StageModelSettings found = scene.supervisor.stage_knowledge()->stage;
+  const double lag_us = found.delay_us + 2e6 * found.damping / (2 * M_PI * found.resonance_hz);
+  CHECK(lag_us == Approx(9000 + 2e6 * 0.5 / (2 * M_PI * 40)).margin(700));
 }
 
 TEST_CASE("what a lock found out serves the next one, until the description changes") {

@@ -247,6 +247,40 @@ TEST_CASE("the modelled stage stays at what was sent last, and knows nothing bef
   CHECK(other.at(1 * kMs).y == -7);
 }
 
+TEST_CASE("a command that left late moves the modelled stage from when it left") {
+  const StageModelSettings settings{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 2000};
+  StageModel late(settings), then(settings);
+  for (StageModel* stage : {&late, &then}) stage->command({10, -3}, 2 * kMs);
+  late.command({30, -9}, 4 * kMs);
+  late.left_at(7 * kMs);
+  then.command({30, -9}, 7 * kMs);
+  late.left_at(5 * kMs);  // it did not leave before it left
+  for (const int ms : {3, 5, 8, 12}) {
+    CHECK(late.at(ms * kMs).x == then.at(ms * kMs).x);
+    CHECK(late.at(ms * kMs).y == then.at(ms * kMs).y);
+  }
+  CHECK(late.told_ns() == 7 * kMs);
+  StageModel first(settings);
+  first.left_at(3 * kMs);  // nothing was commanded
+  CHECK(first.told_ns() == 0);
+  first.command({10, 0}, 2 * kMs);
+  first.left_at(6 * kMs);
+  CHECK(first.at(6 * kMs).x == 0);
+  CHECK(first.at(8 * kMs).x == Approx(10 * -std::expm1(-1.0)));
+}
+
+TEST_CASE("after a command that left late the rate counts from when it left") {
+  ControllerSettings slow = settings();
+  slow.step_limit_nm = 1000;
+  slow.rate_limit_nm_per_s = 1000;
+  Controller controller(slow);
+  controller.update({-500, 0}, 1 * kMs, 2 * kMs);
+  controller.update({-500, 0}, 3 * kMs, 4 * kMs);
+  controller.left_at(10 * kMs);
+  CHECK(controller.sent_ns() == 10 * kMs);
+  CHECK(controller.update({-500, 0}, 11 * kMs, 12 * kMs).delta_nm.x == Approx(2));
+}
+
 TEST_CASE(
     "a lock that goes on from another has what is left of its range, and the travel of before") {
   Controller controller(settings());

@@ -44,11 +44,13 @@ struct Held {
     left = {x.advance() + place.x, y.advance() + place.y};
     const Vec2 moved{x.measured(left.x), y.measured(left.y)};
     Vec2 wanted = total;
+    const double off = worse * (count % 2 == 0 ? 1 : -1);  // of an observer that errs
     if (seen) {
       choice.see(
           {.moved_nm = moved, .variance_nm2 = {0.09, 0.09}, .taken_ns = taken_ns, .now_ns = now_ns},
           place);
       wanted = choice.wanted_nm({place.x - moved.x, place.y - moved.y}, total, taken_ns);
+      if (choice.state().observer) wanted = {wanted.x + off, wanted.y - off};
       if (choice.frame().taken_ns == taken_ns && tuner) tuner->take(choice.frame());
     } else if (choice.may_coast(now_ns, 1.5)) {
       wanted = choice.coast(now_ns);
@@ -71,15 +73,15 @@ struct Held {
     return std::sqrt(sum / frames);
   }
   /// A model so lively that the observer follows all noise.
-  void mislead() {
-    DisturbanceModel lively{.walk_nm2_per_s = 1e5, .noise_nm2 = 0.01};
+  void mislead() { teach({.walk_nm2_per_s = 1e5, .noise_nm2 = 0.01}); }
+  void teach(const DisturbanceModel& model) {
     for (std::size_t axis = 0; axis < kAxes; ++axis) {
       Tuning tuning;
       tuning.axis = axis;
       tuning.epoch = choice.observer().epoch();
       tuning.taken_ns = choice.frame().taken_ns;
-      tuning.filter.start(lively, choice.observer().filter(axis).place_nm(), 0);
-      tuning.gains = StagePreview(preview_of(choice.observer().settings())).gains(lively);
+      tuning.filter.start(model, choice.observer().filter(axis).place_nm(), 0);
+      tuning.gains = StagePreview(preview_of(choice.observer().settings())).gains(model);
       tuning.usual_variance_nm2 = 0.09;
       choice.offer(tuning);
     }
@@ -93,6 +95,7 @@ struct Held {
   Vec2 total, left;
   double last_change = 0;
   int coasted = 0;
+  double worse = 0;  ///< nm that the observer's commands are off
 };
 
 /// PI is good enough for it.
@@ -205,6 +208,31 @@ TEST_CASE(
   CHECK(held.choice.state().reason == LawReason::WorseThanPi);
   held.rms(seconds(90));
   CHECK_FALSE(held.choice.state().observer);
+}
+
+TEST_CASE("law choice: relieved before it has learnt, the observer is back when it has") {
+  Held held(ControlLaw::Auto, calm());
+  held.plan();
+  held.rms(seconds(1));
+  held.mislead();
+  held.rms(seconds(20));
+  REQUIRE(held.choice.state().reason == LawReason::WorseThanPi);
+  held.teach(calm());
+  held.rms(seconds(1));
+  CHECK_FALSE(held.choice.state().observer);  // it knew, wrongly
+  // Of a slow camera: it takes 192 frames to learn, and the judge needs 160.
+  Held slow(ControlLaw::Auto, calm());
+  slow.choice.offer(make_plan(slow.choice.wish(1e-9 * kPeriodNs, kChangeNm)));
+  slow.rms(seconds(1));
+  REQUIRE(slow.choice.state().observer);
+  slow.worse = 3;  // than PI, of which it knows nothing
+  slow.rms(seconds(20));
+  REQUIRE(slow.choice.state().reason == LawReason::WorseThanPi);
+  slow.worse = 0;
+  slow.teach(calm());
+  slow.rms(seconds(1));
+  CHECK(slow.choice.state().observer);
+  CHECK(slow.choice.state().reason == LawReason::TriedAgain);
 }
 
 TEST_CASE("law choice: the law that is asked for is not relieved") {

@@ -271,6 +271,42 @@ TEST_CASE("how the sample moved while it was not seen is not held against the st
   CHECK(bench.frames(100).verdict == LockEvent::GoodFrame);
 }
 
+TEST_CASE("what a stage does while its command waits in a busy computer is not held against it") {
+  const auto alarms = [](bool told) {
+    Bench bench;
+    bench.lock();
+    bench.frames(1000);
+    int count = 0;
+    for (int i = 0; i < 40; ++i) {
+      bench.sample_nm.x += i % 2 == 0 ? 15 : -15;
+      bench.frame();
+      bench.leaves = false;
+      for (int k = 0; k < 8; ++k)
+        count += bench.frame({.unsent = told}).verdict == LockEvent::StageNotFollowing ? 1 : 0;
+      bench.leaves = true;
+      bench.true_stage.command(bench.supervisor.controller().total_nm(), bench.now_ns + kMs);
+      for (int k = 0; k < 92; ++k)
+        count += bench.frame().verdict == LockEvent::StageNotFollowing ? 1 : 0;
+    }
+    return count;
+  };
+  CHECK(alarms(false) > 0);
+  CHECK(alarms(true) == 0);
+}
+
+TEST_CASE("a stage that is stuck is found though each command waits in a busy computer") {
+  Bench bench;
+  bench.lock();
+  bench.frames(1000, {.unsent = true});
+  bench.obeys = false;
+  int frames = 0;
+  while (bench.state() == LockState::Locked && frames++ < 1000) {
+    bench.sample_nm.x += 0.01;
+    bench.frame({.unsent = true});
+  }
+  CHECK(bench.reason() == LockReason::StageNotFollowing);
+}
+
 TEST_CASE("a calibration takes the stage along from where it is, and only while that can leave") {
   Feed feed;
   feed.lock();

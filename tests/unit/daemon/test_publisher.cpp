@@ -64,6 +64,7 @@ TEST_CASE("Publisher sends corrections and positions apart, with sequence and se
   REQUIRE(sent.total_nm.x == -18.5);
   REQUIRE(sent.total_nm.y == 7.75);
   REQUIRE(sent.handed_ns > 0);
+  REQUIRE(sent.left_ns >= sent.handed_ns);
   REQUIRE(publisher.last_sent(4).total_nm.x == 0);
   REQUIRE(publisher.last_sent(4).handed_ns == 0);
   REQUIRE(publisher.broken() == 0);

@@ -216,6 +216,17 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
   REQUIRE(y["lines"].size() == 1);
   CHECK(y["lines"][0]["frequency_hz"] == 17.0);
   CHECK(y["lines"][0]["amplitude_nm"] == 1.5);
+  CHECK(y["lines"][0]["followed"] == true);
+  CHECK(y["lines"][0]["look_alikes_hz"].empty());
+  m.loop.motion[1].period_s = 1.0 / 30;
+  model.lines[0].frequency_hz = 3;
+  const json slow = m.status()["control"]["axes"][1]["lines"][0];
+  CHECK(slow["followed"] == false);
+  REQUIRE(slow["look_alikes_hz"].size() == 4);
+  CHECK(slow["look_alikes_hz"][0].get<double>() == Approx(27));
+  CHECK(slow["look_alikes_hz"][3].get<double>() == Approx(63));
+  model.lines[0].frequency_hz = 17;
+  m.loop.motion[1].period_s = 0;
   CHECK(y["forecast"]["total_nm"].is_null());
   m.loop.forecast[1] = {
       .motion_nm2 = 0.04, .markers_nm2 = 0.01, .stage_nm2 = 0.16, .lag_nm2 = 0.04};

@@ -30,6 +30,28 @@ constexpr std::int64_t kMs = 1'000'000;
 
 }  // namespace
 
+TEST_CASE("a correction that left late counts from when it left") {
+  Bench bench;
+  bench.stage_obeys = false;
+  bench.config.control.rate_limit_nm_per_s = 1000;  // 2 nm from frame to frame
+  bench.command_here(LoopCommand::Kind::Lock);
+  bench.frames(30);
+  bench.frames(4, {.drift_nm = {40, 0}});
+  bench.at_here([] { driftd::daemon::test::publisher_late_ns = kMs; });  // half a frame
+  bench.frames(4, {.drift_nm = {40, 0}});
+  bench.run();
+  driftd::daemon::test::publisher_late_ns = 0;
+  const auto corrections = bench.of("correction");
+  REQUIRE(corrections.size() >= 8);
+  const auto step_nm = [&](std::size_t back) {
+    return std::abs(corrections[corrections.size() - back].at("delta_x_nm").get<double>());
+  };
+  CHECK(step_nm(6) == Approx(2));
+  CHECK(step_nm(4) == Approx(2));  // the one before it was in time
+  CHECK(step_nm(2) == Approx(1));
+  CHECK(step_nm(1) == Approx(1));
+}
+
 TEST_CASE("a frame's age counts from when it was due by the camera's clock") {
   for (const int delayed_ms : {49, 51}) {  // of 50
     Bench bench;

@@ -45,11 +45,12 @@ inline std::int64_t scripted_time() noexcept {
 
 /// The publisher's: it stands still in a send while it is held up.
 inline std::atomic<bool> publisher_held{false}, publisher_stands{false};
+inline std::atomic<std::int64_t> publisher_late_ns{0};  ///< so long after it was handed something
 inline std::int64_t publisher_time() noexcept {
   for (; publisher_held.load(); publisher_stands = true)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   publisher_stands = false;
-  return scripted_time();
+  return scripted_time() + publisher_late_ns.load();
 }
 
 /// Five spots, displaced as the script and the stage say; a frame every 2 ms of the scripted time.
