@@ -21,7 +21,7 @@ Means flown(std::uint64_t seed, AliasDrift drift) {
 TEST_CASE("a sample at rest is left at rest, whatever its vibrations look like") {
   // 37 and 11 frames/s. Followed, they moved by 0.45 and 0.11 nm over 100 ms, and by 0.05 and 0.08
   // over a second.
-  for (const std::uint64_t seed : {4, 10}) {
+  for (const std::uint64_t seed : {4U, 10U}) {
     CAPTURE(seed);
     const Means means = flown(seed, AliasDrift::None);
     CHECK(means.automatic[0] < 1.1 * means.none[0]);
@@ -31,7 +31,7 @@ TEST_CASE("a sample at rest is left at rest, whatever its vibrations look like")
 }
 
 TEST_CASE("beside vibrations that look slow a drift is followed no worse than by PI") {
-  for (const std::uint64_t seed : {3, 4}) {
+  for (const std::uint64_t seed : {3U, 4U}) {
     CAPTURE(seed);
     const Means means = flown(seed, AliasDrift::Ramp);
     for (std::size_t i = 0; i < kAliasScalesMs.size(); ++i) {
