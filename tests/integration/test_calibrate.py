@@ -159,7 +159,7 @@ class Calibrate(unittest.TestCase):
         for command in ("lock", "reset"):
             with self.assertRaises(driftd.DriftdError) as refused:
                 self.rig.client.request(command)
-            self.assertIn("calibrating", str(refused.exception))
+            self.assertIn("being calibrated", str(refused.exception))
         self.rig.client.unlock()
         self.rig.client.lock()
         with self.assertRaises(driftd.DriftdError) as refused:

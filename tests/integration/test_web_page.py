@@ -280,7 +280,7 @@ class Shown(Clean):  # tier: full
 
 
 class Pictures(unittest.TestCase):  # tier: full
-    """The pictures of docs/use/web.md: DRIFTD_WEB_PICTURES=$PWD/docs/use python3 tests/integration/test_web_page.py Pictures"""
+    """The pictures of docs/use/web.md: ./run pictures page"""
 
     def test_pictures(self):
         with contextlib.ExitStack() as scope:

@@ -25,7 +25,7 @@ class Pictures(unittest.TestCase):
 
     def test_each_is_made_by_a_name_of_run_pictures(self):
         maker = (ROOT / "tools/pages/make-pictures").read_text()
-        made = {"demo.png": "demo", "benchmarks": "benchmarks", "control": "control"}
+        made = {"demo.png": "demo", "benchmarks": "benchmarks", "control": "control", "use": "page"}
         for picture in [*DOCS.rglob("*.png"), *DOCS.rglob("*.svg")]:
             name = made[picture.relative_to(DOCS).parts[0]]
             self.assertRegex(maker, rf"(?m)^    {name}\)")

@@ -324,7 +324,7 @@ TEST_CASE("another lock, or the order to forget, ends it") {
   f.find({30, -40});
   f.lock(LockState::Referencing, 1);
   CHECK_THAT(f.run->interrupted.status()["text"].get<std::string>(),
-             contains("until the lock that is being engaged has its reference"));
+             contains("it is over once the lock that is being engaged has its reference"));
   CHECK(f.run->interrupted.status()["moved_x_nm"].is_null());
   CHECK(refused_at_once([&] { f.run->interrupted.resumption(); }) == "refused");
   CHECK(f.kept());
