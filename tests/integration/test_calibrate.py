@@ -156,10 +156,10 @@ class Calibrate(unittest.TestCase):
         with self.assertRaises(driftd.DriftdError) as refused:
             self.begin()
         self.assertEqual(refused.exception.code, "busy")
-        for command in ("lock", "reset"):
+        for command, said in (("lock", "is being calibrated"), ("reset", "is `calibrating`")):
             with self.assertRaises(driftd.DriftdError) as refused:
                 self.rig.client.request(command)
-            self.assertIn("being calibrated", str(refused.exception))
+            self.assertIn(said, str(refused.exception))
         self.rig.client.unlock()
         self.rig.client.lock()
         with self.assertRaises(driftd.DriftdError) as refused:
