@@ -181,12 +181,14 @@ Counter counter_of(const std::vector<NameParts>& parts, std::size_t number) {
 
 std::vector<std::filesystem::path> in_order(const std::vector<std::filesystem::path>& given) {
   std::vector<std::pair<std::string, std::filesystem::path>> named;
+  named.reserve(given.size());
   for (const auto& file : given) named.emplace_back(with_dates_joined(stem_of(file)), file);
   std::ranges::sort(named, [](const auto& one, const auto& other) {
     return one.first == other.first ? one.second < other.second
                                     : comes_before(one.first, other.first);
   });
   std::vector<std::filesystem::path> files;
+  files.reserve(given.size());
   for (auto& [name, file] : named) files.push_back(std::move(file));
   return files;
 }

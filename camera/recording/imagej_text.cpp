@@ -106,7 +106,7 @@ PlaneExtent extent_said(const StackSettings& settings, std::string_view descript
   const auto said = [&](std::string_view key) {
     return std::min(size_said<std::int64_t>(description, key).value_or(1), kMostPlanes);
   };
-  const PlaneExtent hyperstack =
+  PlaneExtent hyperstack =
       by_lists(settings, description,
                {.z = said("slices"), .c = said("channels"), .t = said("frames"), .channels = {}});
   const std::int64_t at_each_time =
