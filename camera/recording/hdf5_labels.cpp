@@ -2,6 +2,7 @@
 #include "camera/recording/hdf5_labels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
 
@@ -9,7 +10,7 @@ namespace driftd::camera {
 namespace {
 
 constexpr std::size_t kLongestShown = 20;
-constexpr hssize_t kMostTexts = 64;
+constexpr hssize_t kMostTexts = 64, kMostLinks = 1000;
 constexpr std::size_t kLongestLabels = std::size_t{1} << 20;
 
 /// The texts of an attribute; none: it is something else.
@@ -42,25 +43,66 @@ std::vector<std::string> texts_of(hid_t dataset, const char* name) {
   return texts;
 }
 
-/// The names of the datasets that are scales of the dimensions, as netCDF and xarray have them.
-std::vector<std::string> scales_of(hid_t dataset) {
-  constexpr const char* kScales = "DIMENSION_LIST";
-  std::vector<std::string> names;
-  if (H5Aexists(dataset, kScales) <= 0) return names;
-  const Hdf5Handle attribute(H5Aopen(dataset, kScales, H5P_DEFAULT), H5Aclose);
+/// An entry of what HDF5's dimension scales keep of those that they are scales of.
+struct ScaleUse {
+  hobj_ref_t dataset = 0;
+  int dimension = 0;
+};
+
+/// What uses a dataset as the scale of a dimension; none: nothing does.
+std::vector<ScaleUse> uses_of(hid_t scale) {
+  constexpr const char* kUses = "REFERENCE_LIST";
+  if (H5Iget_type(scale) != H5I_DATASET || H5Aexists(scale, kUses) <= 0) return {};
+  const Hdf5Handle attribute(H5Aopen(scale, kUses, H5P_DEFAULT), H5Aclose);
   const Hdf5Handle space(attribute ? H5Aget_space(attribute.get()) : H5I_INVALID_HID, H5Sclose);
-  const Hdf5Handle type(H5Tvlen_create(H5T_STD_REF_OBJ), H5Tclose);
+  const Hdf5Handle type(H5Tcreate(H5T_COMPOUND, sizeof(ScaleUse)), H5Tclose);
   const hssize_t points = space ? H5Sget_simple_extent_npoints(space.get()) : 0;
-  if (!type || points < 1 || points > kMostTexts) return names;
-  std::vector<hvl_t> read(static_cast<std::size_t>(points));
-  if (H5Aread(attribute.get(), type.get(), read.data()) < 0) return names;
-  for (const hvl_t& scales : read) {
-    std::array<char, 1024> path{};
-    if (scales.len > 0) H5Rget_name(dataset, H5R_OBJECT, scales.p, path.data(), path.size());
-    const std::string name = path.data();
-    names.push_back(name.substr(name.rfind('/') + 1));
+  if (points < 1 || points > kMostLinks ||
+      H5Tinsert(type.get(), "dataset", HOFFSET(ScaleUse, dataset), H5T_STD_REF_OBJ) < 0 ||
+      H5Tinsert(type.get(), "dimension", HOFFSET(ScaleUse, dimension), H5T_NATIVE_INT) < 0)
+    return {};
+  std::vector<ScaleUse> uses(static_cast<std::size_t>(points));
+  return H5Aread(attribute.get(), type.get(), uses.data()) < 0 ? std::vector<ScaleUse>{} : uses;
+}
+
+/// Puts in the names of the datasets of a group that are scales of `own`.
+void add_scales(hid_t group, hobj_ref_t own, std::vector<std::string>& names) {
+  H5G_info_t info{};
+  if (H5Gget_info(group, &info) < 0) return;
+  for (hsize_t i = 0; i < std::min<hsize_t>(info.nlinks, kMostLinks); ++i) {
+    std::array<char, 1024> name{};
+    if (H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name.data(), name.size(),
+                           H5P_DEFAULT) < 0)
+      continue;
+    const Hdf5Handle scale(H5Oopen(group, name.data(), H5P_DEFAULT), H5Oclose);
+    if (!scale) continue;
+    for (const ScaleUse& use : uses_of(scale.get())) {
+      const auto dimension = static_cast<std::size_t>(use.dimension);
+      if (use.dataset == own && dimension < names.size() && names[dimension].empty())
+        names[dimension] = name.data();
+    }
   }
-  H5Dvlen_reclaim(type.get(), space.get(), H5P_DEFAULT, read.data());
+}
+
+/// The names of the datasets beside it, or in the groups that it lies in, that are scales of its
+/// dimensions, as netCDF and xarray have them; "": none is. The scales tell of the dataset: its own
+/// list of them, DIMENSION_LIST, is of variable length, which HDF5 1.10 reads for ever where a file
+/// is damaged.
+std::vector<std::string> scales_of(const Hdf5Dataset& opened) {
+  std::vector<std::string> names(opened.dimensions.size.size());
+  const hid_t file = opened.file.get();
+  std::array<char, 1024> path{};
+  hobj_ref_t own = 0;
+  if (H5Iget_name(opened.dataset.get(), path.data(), path.size()) <= 0 ||
+      H5Rcreate(&own, file, path.data(), H5R_OBJECT, -1) < 0)
+    return names;
+  std::string group = path.data();
+  while (group.size() > 1) {
+    group.pop_back();
+    group.resize(group.rfind('/') + 1);
+    const Hdf5Handle opened_group(H5Gopen2(file, group.c_str(), H5P_DEFAULT), H5Gclose);
+    if (opened_group) add_scales(opened_group.get(), own, names);
+  }
   return names;
 }
 
@@ -68,9 +110,9 @@ std::vector<std::string> scales_of(hid_t dataset) {
 std::vector<std::string> labels_of(const Hdf5Dataset& opened) {
   const std::size_t rank = opened.dimensions.size.size();
   std::vector<std::string> labels = texts_of(opened.dataset.get(), "DIMENSION_LABELS");
-  const std::vector<std::string> scales = scales_of(opened.dataset.get());
+  const std::vector<std::string> scales = scales_of(opened);
   if (labels.size() != rank) labels.clear();
-  if (scales.size() == rank) {
+  if (std::ranges::any_of(scales, [](const std::string& name) { return !name.empty(); })) {
     labels.resize(rank);
     for (std::size_t i = 0; i < rank; ++i) {
       if (labels[i].empty()) labels[i] = scales[i];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What programs say of the dimensions of a dataset: labels (DIMENSION_LABELS, h5py's
-// dims[0].label), the names of HDF5's dimension scales (DIMENSION_LIST, by netCDF and xarray),
+// dims[0].label), the names of HDF5's dimension scales (by netCDF and xarray),
 // vigra's and ilastik's "axistags". Used by one thread.
 #pragma once
 

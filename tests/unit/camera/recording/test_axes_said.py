@@ -47,6 +47,15 @@ class Hdf5(WithFolder):
         np.testing.assert_array_equal(self.read(self.write(data, ("y", "x", "time"), ("t", "y", "x")))[0], data)
         np.testing.assert_array_equal(self.read(self.write(data[:, None], ("time", "channel", "y", "x")))[0], data)
 
+    def test_scales_of_the_group_above_count_as_netcdf_has_them(self):
+        with h5py.File(self.folder / "m.h5", "w") as out:
+            made = out.create_dataset("camera/movie", data=movie(6))
+            for i, name in enumerate(("y", "x", "time")):
+                out.create_dataset(name, data=np.arange(float(made.shape[i])))
+                out[name].make_scale(name)
+                made.dims[i].attach_scale(out[name])
+        self.assertIn("the labels of its dimensions are y, x, time; a stack has", self.refusal(self.folder / "m.h5"))
+
     def test_one_dataset_by_several_names_is_one(self):
         data = movie(6)
         file = self.folder / "m.h5"
