@@ -91,6 +91,8 @@ void Instance::connect(std::int64_t now_ns) {
 }
 
 void Instance::disconnect() {
+  observe_->give_up();
+  if (operate_ != nullptr) operate_->give_up();
   published_.reset();
   corrections_.reset();
   observe_.reset();
@@ -116,6 +118,7 @@ void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
     else if (const auto read = clients::parse_message(*message))
       take(*read, now_ns);
   }
+  tell_events();
   observe_->turn(now_ns);
   if (operate_ != nullptr) operate_->turn(now_ns);
   if (now_ns - access_ns_ >= kAccessNs) ask_access(now_ns);
@@ -166,11 +169,18 @@ void Instance::tell_advice() {
 
 void Instance::take_event(const json& event) {
   events_.push_back(event);
+  ++fresh_events_;
   if (events_.size() > kMostEvents) events_.pop_front();
-  tell({{"kind", "event"}, {"events", json::array({event})}}, {});
   status_due_ = true;
   const auto code = event.find("code");
   if (code != event.end() && *code == "access_changed") access_ns_ = 0;
+}
+
+void Instance::tell_events() {
+  const std::size_t fresh = std::min(std::exchange(fresh_events_, 0), events_.size());
+  if (fresh == 0) return;
+  const auto first = events_.end() - static_cast<std::ptrdiff_t>(fresh);
+  tell({{"kind", "event"}, {"events", json(std::vector<json>(first, events_.end()))}}, {});
 }
 
 void Instance::ask_status(std::int64_t now_ns) {
@@ -189,8 +199,12 @@ void Instance::ask_access(std::int64_t now_ns) {
       {{"command", "access"}}, now_ns + kSilentNs, [this](std::optional<clients::Reply> reply) {
         if (!reply) return;
         const Lets before = std::exchange(daemon_lets_, Lets::Observe);
-        // A daemon that does not know the question has no roles.
-        roles_ = reply->body.value("ok", false) ? reply->body.value("roles", "") : "command";
+        const json& body = reply->body;
+        const auto roles = body.find("roles");
+        if (roles != body.end())
+          roles_ = roles->is_string() ? roles->get<std::string>() : "none that is known here";
+        else  // a daemon that does not know the question has no roles
+          roles_ = "command";
         if (roles_.find("command") != std::string::npos) daemon_lets_ = Lets::Operate;
         if (daemon_lets_ != before) ++role_changes_;
       });
@@ -272,8 +286,7 @@ void Instance::command(const json& command, std::int64_t now_ns, Answer answer) 
       requests->send(command, now_ns + kCommandNs, [answer](std::optional<clients::Reply> reply) {
         if (reply) return answer(200, std::move(reply->body));
         answer(504, refusal("unreachable",
-                            "driftd has not answered within 10 s; it may still "
-                            "carry the command out"));
+                            "driftd has not answered; it may still carry the command out"));
       });
   if (!sent)
     answer(502, refusal("unreachable",

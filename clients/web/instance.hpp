@@ -80,6 +80,7 @@ class Instance {
   void take_status(const nlohmann::json& status, std::int64_t now_ns);
   void tell_advice();
   void take_event(const nlohmann::json& event);
+  void tell_events();
   void take_position(std::string_view position);
   void ask_status(std::int64_t now_ns);
   void ask_access(std::int64_t now_ns);
@@ -104,6 +105,7 @@ class Instance {
   std::string gone_ = "the daemon has not been heard yet";  ///< "": it is there
   nlohmann::json status_, markers_, correction_, advice_;
   std::deque<nlohmann::json> events_;
+  std::size_t fresh_events_ = 0;  ///< of them: not told yet
   History history_;
   RecentPlaces recent_;
   SampleSieve sieve_;

@@ -200,7 +200,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
         [self = shared_from_this()](error_code error, std::size_t) { self->take_header(error); });
   }
 
-  void end() { stream_.close(); }
+  void end() {
+    stream_.close();
+    others_.answered_later.erase(shared_from_this());
+  }
 
  private:
   void take_header(error_code error) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -86,6 +87,12 @@ class Alone(Case):
     def test_there_is_nothing_beside_the_page(self):
         for path in ("/../main.cpp", "/%2e%2e/main.cpp", "/etc/passwd", "//", "/index.html/", "/a%00b"):
             self.assertEqual(self.web.answer(get(path))[0], 404, path)
+
+    def test_a_target_is_a_path(self):
+        for target in ("?", "?instance=lab", "*", "index.html", "http://localhost/", "http://localhost/api/command"):
+            for method in ("GET", "POST"):
+                self.assertEqual(self.web.answer(get(target, method=method))[0], 400, (method, target))
+        self.assertEqual(self.web.answer(get("/?instance=lab"))[0], 200)
 
     # --- who asks ---
     def test_a_name_bound_anew_is_refused(self):
@@ -371,6 +378,54 @@ class BeforeAFake(Case):
             self.assertEqual(samples["state"], ["locked"])
             self.assertGreater(self.asked("snapshot"), 0)
         self.assertEqual(self.web.answer(get())[0], 200)
+
+    def test_roles_that_no_daemon_has_are_none(self):
+        for fields in ({"roles": ["command"]}, {"roles": None}, {"roles": 7}, {"ok": "yes", "roles": {}}):
+            self.answers("access", lambda fields=fields: fields)
+            asked = self.asked("access")
+            with self.web.tab() as tab:
+                tab.wait_kind("status")
+                end = time.monotonic() + DEADLINE_S
+                while self.asked("access") < asked + 2:  # the answer before the last one has been taken
+                    self.assertLess(time.monotonic(), end)
+                    self.fake.publish("event", code="access_changed")
+                    time.sleep(0.02)
+                tab.wait_kind("status")
+            with self.web.tab() as tab:
+                self.assertEqual(tab.wait_kind("hello")[0]["role"], "observe", fields)
+
+    def test_what_is_nested_without_an_end_is_left_out(self):
+        with self.web.tab() as tab:
+            tab.wait_kind("status")
+            for begin, end in ((b"[", b"]"), (b'{"a":', b"}")):
+                self.fake.publish_bytes(b'event {"code":"deep","text":"deep","x":' + begin * 200_000 + b"1" + end * 200_000 + b"}")
+            self.fake.publish("event", code="after")
+            tab.wait(lambda h: h["kind"] == "event" and h["events"][-1]["code"] == "after", "the event after")
+
+    def test_a_flood_of_events_ends_no_stream(self):
+        with self.web.tab() as tab:
+            tab.wait_kind("status")
+            self.web.process.child.send_signal(signal.SIGSTOP)  # they come all at once
+            try:
+                for number in range(5000):
+                    self.fake.publish("event", text=f"event {number}")
+            finally:
+                self.web.process.child.send_signal(signal.SIGCONT)
+            seen = []
+            while not seen or seen[-1] != "event 4999":
+                seen += [e["text"] for e in tab.wait(lambda h: h["kind"] == "event" and not h.get("past"), "events")[0]["events"]]
+            self.assertEqual(seen[-200:], [f"event {number}" for number in range(4800, 5000)])
+
+    def test_a_command_is_answered_though_the_daemon_falls_silent(self):
+        silent = threading.Event()
+        self.addCleanup(silent.set)
+        self.answers("calibration", lambda: silent.wait() and {})
+        with self.web.tab() as tab:
+            hello = tab.wait_kind("hello")[0]
+            tab.wait_kind("status")
+            status, reply = self.web.post({"command": {"command": "calibration"}}, hello["csrf"])
+            self.assertEqual((status, reply["code"]), (504, "unreachable"))
+            self.assertIn("may still", reply["error"])
 
     def test_it_ends_at_once_whoever_waits(self):
         silent = threading.Event()
