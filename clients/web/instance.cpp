@@ -133,6 +133,7 @@ void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
 }
 
 void Instance::take(const clients::Message& message, std::int64_t now_ns) {
+  take_session(message.body);
   if (message.topic == "status") take_status(message.body, now_ns);
   if (message.topic == "event") take_event(message.body);
   if (message.topic == "markers") {
@@ -141,11 +142,39 @@ void Instance::take(const clients::Message& message, std::int64_t now_ns) {
   }
 }
 
+void Instance::take_session(const json& body) {
+  const auto session = body.find("session");
+  if (session == body.end() || !session->is_string() || *session == session_) return;
+  session_ = session->get<std::string>();
+  correction_ = nullptr;
+  forget_markers();
+  access_ns_ = 0;
+  read_config();
+}
+
+void Instance::forget_markers() {
+  if (!markers_.is_object() || markers_["markers"].empty()) return;
+  markers_ = markers_message(json::object(), 0);
+  markers_due_ = true;
+}
+
+void Instance::read_config() {
+  ++changes_;
+  if (options_.file.empty()) return;
+  try {
+    options_.config = config::load(options_.file);
+  } catch (const config::ConfigError& error) {
+    spdlog::warn("{}: as it was read before: {}", options_.name, error.what());
+  }
+}
+
 void Instance::take_position(std::string_view position) {
   const auto sample = sample_of(position, correction_);
   if (!sample) return;
+  if (!minute_.empty() && sample->t_s < minute_.back().t_s) minute_.clear();  // another clock
   history_.add(*sample);
   recent_.add(sample->frame_id, sample->t_s, sample->frame_nm);
+  places_are_new_ = true;
   if (sieve_.passes(sample->t_s)) fresh_.push_back(*sample);
 }
 
@@ -154,6 +183,10 @@ void Instance::take_status(const json& status, std::int64_t now_ns) {
   gone_.clear();
   status_ns_ = now_ns;
   status_ = status;
+  const json& markers = status_.value("markers", json());
+  if (markers.is_object() && markers.value("tracking", json()) == 0 &&
+      markers.value("witness", json()) == 0)
+    forget_markers();
   tell({{"kind", "status"}, {"status", status_}}, "status");
   tell_advice();
 }
@@ -173,7 +206,9 @@ void Instance::take_event(const json& event) {
   if (events_.size() > kMostEvents) events_.pop_front();
   status_due_ = true;
   const auto code = event.find("code");
-  if (code != event.end() && *code == "access_changed") access_ns_ = 0;
+  if (code == event.end()) return;
+  if (*code == "access_changed") access_ns_ = 0;
+  if (*code == "configuration_reloaded") read_config();
 }
 
 void Instance::tell_events() {
@@ -206,7 +241,7 @@ void Instance::ask_access(std::int64_t now_ns) {
         else  // a daemon that does not know the question has no roles
           roles_ = "command";
         if (roles_.find("command") != std::string::npos) daemon_lets_ = Lets::Operate;
-        if (daemon_lets_ != before) ++role_changes_;
+        if (daemon_lets_ != before) ++changes_;
       });
   if (sent) access_ns_ = now_ns;
 }
@@ -245,7 +280,8 @@ void Instance::flush(std::int64_t now_ns) {
 }
 
 void Instance::tell_spectrum(bool wanted, std::int64_t now_ns) {
-  if (!wanted || now_ns - spectrum_ns_ < kSpectrumNs) return;
+  if (!wanted || !places_are_new_ || now_ns - spectrum_ns_ < kSpectrumNs) return;
+  places_are_new_ = false;
   spectrum_ns_ = now_ns;
   if (const auto spectrum = recent_.spectrum()) tell(*spectrum, "spectrum");
 }

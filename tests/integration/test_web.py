@@ -2,6 +2,7 @@
 """driftd-web without a daemon: the page's files, who is let in, and peers that mean no good."""
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
 import shutil
@@ -353,7 +354,7 @@ class BeforeAFake(Case):
                 with self.web.tab() as other:
                     if other.wait_kind("hello")[0]["role"] == "operate":
                         break
-            self.assertEqual(tab.wait_kind("hello")[0]["role"], "operate")
+            tab.wait(lambda h: h["kind"] == "hello" and h["role"] == "operate", "the role")
             status, reply = self.web.post({"command": {"command": "lock"}}, hello["csrf"])
             self.assertEqual((status, reply, self.asked("lock")), (200, {"ok": True, "state": "referencing"}, 1))
             # What the daemon refuses is its own to say.
@@ -378,6 +379,54 @@ class BeforeAFake(Case):
             self.assertEqual(samples["state"], ["locked"])
             self.assertGreater(self.asked("snapshot"), 0)
         self.assertEqual(self.web.answer(get())[0], 200)
+
+    def test_of_a_daemon_before_nothing_stays(self):
+        """Another one at the same sockets, by a file that was changed meanwhile, and without markers."""
+        self.answers("status", lambda: {"status": status})
+        status = examples()["status"]
+        with self.web.tab() as tab:
+            def publish() -> None:  # again and again: the first ones may come before it is connected
+                self.fake.publish("correction", total_x_nm=77)
+                self.fake.publish("markers")
+                self.fake.publish("position", arrival_ns=next(arrivals))
+                time.sleep(0.05)
+
+            arrivals = itertools.count(10**9, 10**8)
+            tab.wait(lambda h: h["kind"] == "samples" and h["correction_nm"][0][-1:] == [77], "a correction", publish)
+            self.assertEqual(len(tab.wait_kind("markers", publish)[0]["markers"]), 1)
+            file = self.folder / "lab.yaml"
+            file.write_text(file.read_text() + "optics:\n  pixel_size_nm: 65\n")
+            asked = self.asked("access")
+            status = {**status, "session": "f" * 16, "markers": {**status["markers"], "tracking": 0, "witness": 0}}
+            self.fake.publish("status", **status)
+            tab.wait(lambda h: h["kind"] == "hello" and h["config"]["pixel_size_nm"] == 65, "the file of now")
+            tab.wait(lambda h: h["kind"] == "markers" and not h["markers"], "no markers")
+            self.fake.publish("position", session="f" * 16, arrival_ns=10**12)
+            tab.wait(lambda h: h["kind"] == "samples" and h["t_s"][-1:] == [1000] and h["correction_nm"][0][-1] is None, "none")
+            self.assertGreater(self.asked("access"), asked)
+            file.write_text("optics: 7\n")  # what cannot be read changes nothing
+            self.fake.publish("event", code="configuration_reloaded")
+            tab.wait(lambda h: h["kind"] == "event" and h["events"][-1]["code"] == "configuration_reloaded", "the event")
+        with self.web.tab() as tab:
+            self.assertEqual(tab.wait_kind("hello")[0]["config"]["pixel_size_nm"], 65)
+
+    def test_what_is_over_is_told_no_more(self):
+        """A spectrum of frames that come no more; the last minute by a clock that went back."""
+        with self.web.tab() as tab:
+            tab.wait_kind("status")
+            for frame in range(200):
+                self.fake.publish("position", frame_id=frame, arrival_ns=10**12 + frame * 10**7)
+            tab.wait(lambda h: h["kind"] == "samples" and h["t_s"][-1] > 1001.9, "the samples")
+            tab.want(spectrum=True)
+            tab.wait_kind("spectrum")
+            kinds, end = [], time.monotonic() + 3
+            while time.monotonic() < end:
+                kinds.append(tab.receive()[0]["kind"])
+            self.assertNotIn("spectrum", kinds)
+            self.fake.publish("position", frame_id=1, arrival_ns=10**9)
+            tab.wait(lambda h: h["kind"] == "samples" and h["t_s"][-1] == 1, "the other clock")
+        with self.web.tab() as tab:
+            self.assertEqual(tab.wait(lambda h: h["kind"] == "samples" and h.get("past"), "the past")[0]["t_s"], [1])
 
     def test_roles_that_no_daemon_has_are_none(self):
         for fields in ({"roles": ["command"]}, {"roles": None}, {"roles": 7}, {"ok": "yes", "roles": {}}):
