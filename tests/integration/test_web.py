@@ -295,7 +295,7 @@ class Alone(Case):
         self.assertEqual((done.returncode, "Address already in use" in done.stderr), (5, True), done.stderr)
         for arguments in (["--config", "/no/such/file.yaml"], ["--config", f"../a={self.folder}/lab.yaml"],
                           ["--config", self.folder / "lab.yaml", "--config", self.folder / "lab.yaml"],
-                          ["--host", "a:1"], ["--page", self.folder / "none"]):
+                          ["--host", "a:1"], ["--page", self.folder / "none"], ["--page", self.folder]):
             done = self.run_web("--listen", "127.0.0.1:0", *arguments)
             self.assertEqual(done.returncode, 2, (arguments, done.stderr))
 
