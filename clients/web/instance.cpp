@@ -311,10 +311,14 @@ std::vector<std::string> Instance::past() const {
 }
 
 void Instance::command(const json& command, std::int64_t now_ns, Answer answer) {
-  const bool acts = !only_observes(command);
-  if (command.value("command", "") == "stage")
+  const std::string name = command.value("command", "");
+  if (name == "stage")
     return answer(403,
                   refusal("forbidden", "reports of a stage come from its driver, not from a page"));
+  // As many at once as there are connections would be as many whole frames in memory.
+  if (name == "snapshot")
+    return answer(403, refusal("forbidden", "a page gets its pictures by the stream (/ws)"));
+  const bool acts = !only_observes(command);
   if (acts && !may_operate()) return answer(403, refusal("forbidden", why_observe()));
   Requests* const requests = acts ? operate_.get() : observe_.get();
   const bool sent =

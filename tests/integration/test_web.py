@@ -162,8 +162,9 @@ class Alone(Case):
                      {"command": {"command": "lock"}, "instance": 1}):
             self.assertEqual(self.web.post(body, token)[0], 400, body)
         self.assertEqual(self.web.post({"command": {"command": "lock"}, "instance": "other"}, token)[0], 404)
-        status, reply = self.web.post({"command": {"command": "stage", "instance": "0" * 16}}, token)
-        self.assertEqual((status, reply["code"]), (403, "forbidden"))
+        for command in ({"command": "stage", "instance": "0" * 16}, {"command": "snapshot"}):
+            status, reply = self.web.post({"command": command}, token)
+            self.assertEqual((status, reply["code"]), (403, "forbidden"), command)
 
     def test_without_operate_only_what_observes_is_let_through(self):
         web = Web(self, self.folder, "--config", self.folder / "lab.yaml")
