@@ -277,6 +277,8 @@ class Shown(Clean):  # tier: full
             browser.wait_text("camera-rows", rig.address)
             browser.wait_text("state-word", "Not locked")
             self.check(browser, web.url)
+            browser.open(web.url + "?instance=third")
+            browser.wait_text("state-cure", "no microscope called \u201cthird\u201d")
 
     def test_what_another_instance_answers_is_told_nobody(self):
         with PageRig() as rig:

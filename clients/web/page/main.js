@@ -78,7 +78,13 @@ class Page {
 
   connect_() {
     this.connection = new Connection(this.instance, (header, payload) => this.take_(header, payload),
-                                     () => this.state.setGone("driftd-web does not answer. Is it running, and this computer on its network? The page tries again by itself."));
+                                     () => this.state.setGone(`driftd-web does not answer. Is it running, and this computer on its network? The page tries again by itself.${this.stranger_()}`));
+  }
+
+  /** A name of the address that was never answered: a browser does not tell a page why. */
+  stranger_() {
+    return this.instance === null || this.hello !== null ? ""
+      : ` Or it shows no microscope called \u201c${this.instance}\u201d: then open this page without ?instance= in its address.`;
   }
 
   /** Ordered of the daemon that is shown. What it answers when another one is shown is told nobody. */
