@@ -300,9 +300,7 @@ std::optional<Request> read_request(std::string_view bytes) {
 struct Server::Parts {
   Parts(const std::string& listen, Site& to_serve)
       : site(to_serve), bound(listen_on(listen)), listener(context, bound.descriptor) {}
-  ~Parts() {
-    if (bound.address.starts_with("unix:")) unlink(bound.address.c_str() + 5);
-  }
+  ~Parts() { remove_file(bound); }
 
   void accept() {
     listener.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code error) {

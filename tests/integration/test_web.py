@@ -315,7 +315,12 @@ class Alone(Case):
                 self.assertTrue(path.exists())
             else:
                 self.assertEqual(self.run_web("--listen", f"unix:{path}").returncode, 5)
-                self.assertEqual(web.stop(), 0)
+                path.rename(self.folder / "of the first")
+                with Process("second", [BIN / "driftd-web", "--listen", f"unix:{path}"], self.folder) as second:
+                    second.wait_for(f"serving unix:{path}")
+                    self.assertEqual(web.stop(), 0)
+                    self.assertTrue(path.exists())  # which is another one's by now
+                    self.assertEqual(second.stop(), 0)
                 self.assertFalse(path.exists())
 
 
