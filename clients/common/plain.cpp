@@ -13,7 +13,9 @@ std::string plain(std::string text) {
 
 nlohmann::json parse_plain(std::string_view message) {
   using nlohmann::json;
-  const auto clean = [](int, json::parse_event_t, json& value) {
+  constexpr int kDeepest = 64;  // to copy, tell and free goes into it level by level, on the stack
+  const auto clean = [](int depth, json::parse_event_t, json& value) {
+    if (depth > kDeepest) return false;
     if (value.is_string()) value = plain(std::move(value.get_ref<std::string&>()));
     return true;
   };

@@ -91,6 +91,8 @@ void Instance::connect(std::int64_t now_ns) {
 }
 
 void Instance::disconnect() {
+  observe_->give_up();
+  if (operate_ != nullptr) operate_->give_up();
   published_.reset();
   corrections_.reset();
   observe_.reset();
@@ -116,6 +118,7 @@ void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
     else if (const auto read = clients::parse_message(*message))
       take(*read, now_ns);
   }
+  tell_events();
   observe_->turn(now_ns);
   if (operate_ != nullptr) operate_->turn(now_ns);
   if (now_ns - access_ns_ >= kAccessNs) ask_access(now_ns);
@@ -130,6 +133,7 @@ void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
 }
 
 void Instance::take(const clients::Message& message, std::int64_t now_ns) {
+  take_session(message.body);
   if (message.topic == "status") take_status(message.body, now_ns);
   if (message.topic == "event") take_event(message.body);
   if (message.topic == "markers") {
@@ -138,11 +142,39 @@ void Instance::take(const clients::Message& message, std::int64_t now_ns) {
   }
 }
 
+void Instance::take_session(const json& body) {
+  const auto session = body.find("session");
+  if (session == body.end() || !session->is_string() || *session == session_) return;
+  session_ = session->get<std::string>();
+  correction_ = nullptr;
+  forget_markers();
+  access_ns_ = 0;
+  read_config();
+}
+
+void Instance::forget_markers() {
+  if (!markers_.is_object() || markers_["markers"].empty()) return;
+  markers_ = markers_message(json::object(), 0);
+  markers_due_ = true;
+}
+
+void Instance::read_config() {
+  ++changes_;
+  if (options_.file.empty()) return;
+  try {
+    options_.config = config::load(options_.file);
+  } catch (const config::ConfigError& error) {
+    spdlog::warn("{}: as it was read before: {}", options_.name, error.what());
+  }
+}
+
 void Instance::take_position(std::string_view position) {
   const auto sample = sample_of(position, correction_);
   if (!sample) return;
+  if (!minute_.empty() && sample->t_s < minute_.back().t_s) minute_.clear();  // another clock
   history_.add(*sample);
   recent_.add(sample->frame_id, sample->t_s, sample->frame_nm);
+  places_are_new_ = true;
   if (sieve_.passes(sample->t_s)) fresh_.push_back(*sample);
 }
 
@@ -151,6 +183,10 @@ void Instance::take_status(const json& status, std::int64_t now_ns) {
   gone_.clear();
   status_ns_ = now_ns;
   status_ = status;
+  const json& markers = status_.value("markers", json());
+  if (markers.is_object() && markers.value("tracking", json()) == 0 &&
+      markers.value("witness", json()) == 0)
+    forget_markers();
   tell({{"kind", "status"}, {"status", status_}}, "status");
   tell_advice();
 }
@@ -166,11 +202,20 @@ void Instance::tell_advice() {
 
 void Instance::take_event(const json& event) {
   events_.push_back(event);
+  ++fresh_events_;
   if (events_.size() > kMostEvents) events_.pop_front();
-  tell({{"kind", "event"}, {"events", json::array({event})}}, {});
   status_due_ = true;
   const auto code = event.find("code");
-  if (code != event.end() && *code == "access_changed") access_ns_ = 0;
+  if (code == event.end()) return;
+  if (*code == "access_changed") access_ns_ = 0;
+  if (*code == "configuration_reloaded") read_config();
+}
+
+void Instance::tell_events() {
+  const std::size_t fresh = std::min(std::exchange(fresh_events_, 0), events_.size());
+  if (fresh == 0) return;
+  const auto first = events_.end() - static_cast<std::ptrdiff_t>(fresh);
+  tell({{"kind", "event"}, {"events", json(std::vector<json>(first, events_.end()))}}, {});
 }
 
 void Instance::ask_status(std::int64_t now_ns) {
@@ -189,10 +234,14 @@ void Instance::ask_access(std::int64_t now_ns) {
       {{"command", "access"}}, now_ns + kSilentNs, [this](std::optional<clients::Reply> reply) {
         if (!reply) return;
         const Lets before = std::exchange(daemon_lets_, Lets::Observe);
-        // A daemon that does not know the question has no roles.
-        roles_ = reply->body.value("ok", false) ? reply->body.value("roles", "") : "command";
+        const json& body = reply->body;
+        const auto roles = body.find("roles");
+        if (roles != body.end())
+          roles_ = roles->is_string() ? roles->get<std::string>() : "none that is known here";
+        else  // a daemon that does not know the question has no roles
+          roles_ = "command";
         if (roles_.find("command") != std::string::npos) daemon_lets_ = Lets::Operate;
-        if (daemon_lets_ != before) ++role_changes_;
+        if (daemon_lets_ != before) ++changes_;
       });
   if (sent) access_ns_ = now_ns;
 }
@@ -231,7 +280,8 @@ void Instance::flush(std::int64_t now_ns) {
 }
 
 void Instance::tell_spectrum(bool wanted, std::int64_t now_ns) {
-  if (!wanted || now_ns - spectrum_ns_ < kSpectrumNs) return;
+  if (!wanted || !places_are_new_ || now_ns - spectrum_ns_ < kSpectrumNs) return;
+  places_are_new_ = false;
   spectrum_ns_ = now_ns;
   if (const auto spectrum = recent_.spectrum()) tell(*spectrum, "spectrum");
 }
@@ -261,10 +311,14 @@ std::vector<std::string> Instance::past() const {
 }
 
 void Instance::command(const json& command, std::int64_t now_ns, Answer answer) {
-  const bool acts = !only_observes(command);
-  if (command.value("command", "") == "stage")
+  const std::string name = command.value("command", "");
+  if (name == "stage")
     return answer(403,
                   refusal("forbidden", "reports of a stage come from its driver, not from a page"));
+  // As many at once as there are connections would be as many whole frames in memory.
+  if (name == "snapshot")
+    return answer(403, refusal("forbidden", "a page gets its pictures by the stream (/ws)"));
+  const bool acts = !only_observes(command);
   if (acts && !may_operate()) return answer(403, refusal("forbidden", why_observe()));
   Requests* const requests = acts ? operate_.get() : observe_.get();
   const bool sent =
@@ -272,8 +326,7 @@ void Instance::command(const json& command, std::int64_t now_ns, Answer answer) 
       requests->send(command, now_ns + kCommandNs, [answer](std::optional<clients::Reply> reply) {
         if (reply) return answer(200, std::move(reply->body));
         answer(504, refusal("unreachable",
-                            "driftd has not answered within 10 s; it may still "
-                            "carry the command out"));
+                            "driftd has not answered; it may still carry the command out"));
       });
   if (!sent)
     answer(502, refusal("unreachable",

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -26,6 +27,7 @@ namespace driftd::web {
 
 struct InstanceOptions {
   std::string name;
+  std::filesystem::path file;  ///< of `config`; empty: the defaults
   config::Config config;
   bool in_folder = false;  ///< its sockets are those of driftd@NAME
   bool operate = false;    ///< commands that act may be sent
@@ -65,8 +67,8 @@ class Instance {
   /// A command of a tab's. `answer` is called once, now or later.
   void command(const nlohmann::json& command, std::int64_t now_ns, Answer answer);
 
-  /// Counts how often may_operate() may have changed.
-  std::uint64_t role_changes() const noexcept { return role_changes_; }
+  /// Counts how often may_operate() or config() may have changed, or another daemon came.
+  std::uint64_t changes() const noexcept { return changes_; }
 
  private:
   enum class Lets { Unknown, Observe, Operate };
@@ -79,7 +81,12 @@ class Instance {
   void take(const clients::Message& message, std::int64_t now_ns);
   void take_status(const nlohmann::json& status, std::int64_t now_ns);
   void tell_advice();
+  /// A daemon that was started anew: nothing of the one before stays.
+  void take_session(const nlohmann::json& body);
+  void forget_markers();
+  void read_config();
   void take_event(const nlohmann::json& event);
+  void tell_events();
   void take_position(std::string_view position);
   void ask_status(std::int64_t now_ns);
   void ask_access(std::int64_t now_ns);
@@ -99,13 +106,16 @@ class Instance {
   Endpoints at_;
   Lets daemon_lets_ = Lets::Unknown;
   std::string roles_;
-  std::uint64_t role_changes_ = 0;
+  std::uint64_t changes_ = 0;
+  std::string session_;  ///< of the daemon that was heard last
 
   std::string gone_ = "the daemon has not been heard yet";  ///< "": it is there
   nlohmann::json status_, markers_, correction_, advice_;
   std::deque<nlohmann::json> events_;
+  std::size_t fresh_events_ = 0;  ///< of them: not told yet
   History history_;
   RecentPlaces recent_;
+  bool places_are_new_ = false;  ///< since the spectrum was told
   SampleSieve sieve_;
   std::vector<Sample> fresh_;
   std::deque<Sample> minute_;

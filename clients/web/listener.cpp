@@ -76,6 +76,12 @@ void bind_or_fail(int descriptor, const sockaddr* address, socklen_t size,
   fail(listen, error);
 }
 
+/// 0: there is none.
+ino_t inode_of(const std::string& path) {
+  struct stat about {};
+  return lstat(path.c_str(), &about) == 0 ? about.st_ino : 0;
+}
+
 Listener listen_on_file(const std::string& listen) {
   const std::string path = listen.substr(kUnix.size());
   sockaddr_un address{};
@@ -96,7 +102,7 @@ Listener listen_on_file(const std::string& listen) {
     throw;
   }
   umask(mask);
-  return {descriptor, listen};
+  return {descriptor, listen, inode_of(path)};
 }
 
 }  // namespace
@@ -129,7 +135,13 @@ Listener listen_on(const std::string& listen) {
   const int yes = 1;
   setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   bind_or_fail(descriptor, to->ai_addr, to->ai_addrlen, listen);
-  return {descriptor, name_of(descriptor)};
+  return {descriptor, name_of(descriptor), 0};
+}
+
+void remove_file(const Listener& listener) {
+  if (!listener.address.starts_with(kUnix)) return;
+  const std::string path = listener.address.substr(kUnix.size());
+  if (inode_of(path) == listener.file) unlink(path.c_str());
 }
 
 }  // namespace driftd::web

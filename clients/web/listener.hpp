@@ -2,6 +2,8 @@
 // The socket that driftd-web listens on, and where it may be.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <string_view>
 
@@ -14,8 +16,11 @@ bool is_of_this_computer(std::string_view listen);
 struct Listener {
   int descriptor = -1;  ///< does not block; the caller's
   std::string address;  ///< ADDRESS:PORT or unix:/PATH
+  ino_t file = 0;       ///< of unix:/PATH
 };
 /// A socket file that nobody listens at is replaced. @throws ListenError (server.hpp)
 Listener listen_on(const std::string& listen);
+/// Before the descriptor is closed: the socket file goes, but none that another one has put there.
+void remove_file(const Listener& listener);
 
 }  // namespace driftd::web

@@ -57,13 +57,13 @@ InstanceOptions instance_of(const std::string& option, bool operate) {
   InstanceOptions instance;
   instance.operate = operate;
   instance.in_folder = equals != std::string::npos;
-  const std::filesystem::path file = instance.in_folder ? option.substr(equals + 1) : option;
-  instance.name = instance.in_folder ? option.substr(0, equals) : file.stem().string();
+  instance.file = instance.in_folder ? option.substr(equals + 1) : option;
+  instance.name = instance.in_folder ? option.substr(0, equals) : instance.file.stem().string();
   if (!is_name(instance.name))
     throw config::ConfigError("--config " + option + ": '" + instance.name +
                               "' is not the name of an instance, such as lab in "
                               "lab=/etc/driftd/driftd-lab.yaml");
-  instance.config = config::load(file);
+  instance.config = config::load(instance.file);
   return instance;
 }
 
@@ -77,8 +77,10 @@ std::vector<InstanceOptions> instances_of(const Options& options) {
                                 ": name them, as in --config lab=" + config);
   }
   if (instances.empty())
-    instances.push_back(
-        {.name = "driftd", .config = config::default_config(), .operate = options.operate});
+    instances.push_back({.name = "driftd",
+                         .file = {},
+                         .config = config::default_config(),
+                         .operate = options.operate});
   return instances;
 }
 

@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
+
+#include "config/config.hpp"
 
 namespace driftd::web {
 namespace {
@@ -53,7 +54,8 @@ Page read_page(const std::filesystem::path& folder) {
         std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
   if (!page.contains("index.html"))
-    throw std::runtime_error(folder.string() + " has no index.html: it is no folder of a page");
+    throw config::ConfigError("--page " + folder.string() +
+                              ": there is no index.html, so this is no folder of a page");
   return page;
 }
 

@@ -49,7 +49,7 @@ PageSite::PageSite(std::vector<InstanceOptions> instances, Page page, Rules rule
     };
     instances_.push_back(std::make_unique<Instance>(context_, std::move(instances[i]), tell, show));
   }
-  told_roles_.resize(instances_.size());
+  told_changes_.resize(instances_.size());
 }
 
 Instance* PageSite::find(std::string_view name) {
@@ -77,7 +77,7 @@ void PageSite::turn() {
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     Instance& instance = *instances_[i];
     instance.turn(wanted_of(instance), now_ns);
-    if (std::exchange(told_roles_[i], instance.role_changes()) == instance.role_changes()) continue;
+    if (std::exchange(told_changes_[i], instance.changes()) == instance.changes()) continue;
     const auto message = shared(hello(instance));
     for (auto& [viewer, tab] : tabs_)
       if (tab.instance == &instance) viewer->send(message, {});

@@ -47,7 +47,7 @@ class PageSite final : public Site {
   std::string version_;
   zmq::context_t context_{1};
   std::vector<std::unique_ptr<Instance>> instances_;
-  std::vector<std::uint64_t> told_roles_;  ///< Instance::role_changes() as of the last hello
+  std::vector<std::uint64_t> told_changes_;  ///< Instance::changes() as of the last hello
   std::map<Viewer*, Tab> tabs_;
 };
 

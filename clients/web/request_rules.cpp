@@ -110,6 +110,8 @@ std::string_view name_of_host(std::string_view host) {
 
 std::optional<Response> refuse_request(const Request& request, const Rules& rules) {
   if (auto refused = refuse_headers(request)) return refused;
+  if (!request.path.starts_with('/'))
+    return sentence(400, "what is asked for begins with /, as in GET /index.html");
   const std::string_view name = name_of_host(request.header("host"));
   const auto is_it = [name](const std::string& own) { return equal_without_case(own, name); };
   if (name.empty() || !std::ranges::any_of(rules.hosts, is_it))

@@ -56,4 +56,8 @@ void Requests::turn(std::int64_t now_ns) {
   for (const Done& done : given_up) done(std::nullopt);
 }
 
+void Requests::give_up() {
+  for (const auto& [id, waiting] : std::exchange(waiting_, {})) waiting.done(std::nullopt);
+}
+
 }  // namespace driftd::web

@@ -28,6 +28,8 @@ class Requests {
   bool send(nlohmann::json command, std::int64_t until_ns, Done done);
   /// Takes the answers that have come.
   void turn(std::int64_t now_ns);
+  /// Waits for no answer any more: before it goes while others count on their `done`.
+  void give_up();
 
  private:
   struct Waiting {

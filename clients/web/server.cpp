@@ -200,7 +200,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
         [self = shared_from_this()](error_code error, std::size_t) { self->take_header(error); });
   }
 
-  void end() { stream_.close(); }
+  void end() {
+    stream_.close();
+    others_.answered_later.erase(shared_from_this());
+  }
 
  private:
   void take_header(error_code error) {
@@ -297,9 +300,7 @@ std::optional<Request> read_request(std::string_view bytes) {
 struct Server::Parts {
   Parts(const std::string& listen, Site& to_serve)
       : site(to_serve), bound(listen_on(listen)), listener(context, bound.descriptor) {}
-  ~Parts() {
-    if (bound.address.starts_with("unix:")) unlink(bound.address.c_str() + 5);
-  }
+  ~Parts() { remove_file(bound); }
 
   void accept() {
     listener.async_wait(asio::posix::stream_descriptor::wait_read, [this](error_code error) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "clients/web/messages.hpp"
+#include "clients/web/page_files.hpp"
 #include "clients/web/request_rules.hpp"
 #include "clients/web/server.hpp"
 #include "fuzz/fuzz.hpp"
@@ -42,6 +43,9 @@ void check_request(const std::string& bytes) {
             "a refusal says why", bytes);
     return;
   }
+  require(request->path.starts_with('/'), "what is asked for is a path", bytes);
+  const Response file = serve_file({{"index.html", ""}}, *request);
+  require(file.status == 200 || file.status == 404, "a file is there, or not", bytes);
   for (const Header& header : request->headers)
     require(times(*request, header.name) == 1, "a header is there once", bytes);
   const std::string host(request->header("host"));

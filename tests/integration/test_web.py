@@ -7,19 +7,13 @@ import pathlib
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
-import threading
 import time
 import unittest
 import urllib.request
 
 from harness import BIN, DEADLINE_S, SLOW, SOURCE, Process
-
-sys.path[:0] = [str(SOURCE / "tests/unit/clients")]
-from fake_daemon import FakeDaemon  # noqa: E402
-from protocol import examples  # noqa: E402
-from web_client import UPGRADE, Tab, Web, get, read_answer, until_let_in, websocket  # noqa: E402
+from web_client import UPGRADE, Tab, Web, get, read_answer, until_let_in, websocket
 
 
 class Case(unittest.TestCase):
@@ -86,6 +80,12 @@ class Alone(Case):
     def test_there_is_nothing_beside_the_page(self):
         for path in ("/../main.cpp", "/%2e%2e/main.cpp", "/etc/passwd", "//", "/index.html/", "/a%00b"):
             self.assertEqual(self.web.answer(get(path))[0], 404, path)
+
+    def test_a_target_is_a_path(self):
+        for target in ("?", "?instance=lab", "*", "index.html", "http://localhost/", "http://localhost/api/command"):
+            for method in ("GET", "POST"):
+                self.assertEqual(self.web.answer(get(target, method=method))[0], 400, (method, target))
+        self.assertEqual(self.web.answer(get("/?instance=lab"))[0], 200)
 
     # --- who asks ---
     def test_a_name_bound_anew_is_refused(self):
@@ -154,8 +154,9 @@ class Alone(Case):
                      {"command": {"command": "lock"}, "instance": 1}):
             self.assertEqual(self.web.post(body, token)[0], 400, body)
         self.assertEqual(self.web.post({"command": {"command": "lock"}, "instance": "other"}, token)[0], 404)
-        status, reply = self.web.post({"command": {"command": "stage", "instance": "0" * 16}}, token)
-        self.assertEqual((status, reply["code"]), (403, "forbidden"))
+        for command in ({"command": "stage", "instance": "0" * 16}, {"command": "snapshot"}):
+            status, reply = self.web.post({"command": command}, token)
+            self.assertEqual((status, reply["code"]), (403, "forbidden"), command)
 
     def test_without_operate_only_what_observes_is_let_through(self):
         web = Web(self, self.folder, "--config", self.folder / "lab.yaml")
@@ -287,7 +288,7 @@ class Alone(Case):
         self.assertEqual((done.returncode, "Address already in use" in done.stderr), (5, True), done.stderr)
         for arguments in (["--config", "/no/such/file.yaml"], ["--config", f"../a={self.folder}/lab.yaml"],
                           ["--config", self.folder / "lab.yaml", "--config", self.folder / "lab.yaml"],
-                          ["--host", "a:1"], ["--page", self.folder / "none"]):
+                          ["--host", "a:1"], ["--page", self.folder / "none"], ["--page", self.folder]):
             done = self.run_web("--listen", "127.0.0.1:0", *arguments)
             self.assertEqual(done.returncode, 2, (arguments, done.stderr))
 
@@ -306,98 +307,13 @@ class Alone(Case):
                 self.assertTrue(path.exists())
             else:
                 self.assertEqual(self.run_web("--listen", f"unix:{path}").returncode, 5)
-                self.assertEqual(web.stop(), 0)
+                path.rename(self.folder / "of the first")
+                with Process("second", [BIN / "driftd-web", "--listen", f"unix:{path}"], self.folder) as second:
+                    second.wait_for(f"serving unix:{path}")
+                    self.assertEqual(web.stop(), 0)
+                    self.assertTrue(path.exists())  # which is another one's by now
+                    self.assertEqual(second.stop(), 0)
                 self.assertFalse(path.exists())
-
-
-class BeforeAFake(Case):
-    """A daemon that gives the role `observe`, or says what none says."""
-
-    def setUp(self):
-        super().setUp()
-        self.fake = self.enter_context(FakeDaemon())
-        self.roles = "observe"
-        self.answers("status", lambda: {"status": examples()["status"]})
-        self.answers("access", lambda: {"roles": self.roles})
-        (self.folder / "lab.yaml").write_text(
-            f"wire:\n  publish: {self.fake.publish_endpoint}\n  corrections: {self.fake.corrections_endpoint}\n"
-            f"  commands: {self.fake.commands_endpoint}\n")
-        self.web = Web(self, self.folder, "--config", self.folder / "lab.yaml", "--operate")
-
-    def answers(self, command: str, fields) -> None:
-        self.fake.replies[command] = lambda: [{"ok": True, "id": self.fake.requests[-1]["id"], **fields()}]
-
-    def asked(self, command: str) -> int:
-        return sum(request["command"] == command for request in self.fake.requests)
-
-    def test_the_role_that_the_daemon_gives_is_kept_here(self):
-        self.answers("lock", lambda: {"state": "referencing"})
-        with self.web.tab() as tab:
-            tab.wait_kind("status")
-            while (hello := tab.wait_kind("hello")[0])["role"] != "observe":
-                pass
-            self.assertIn("observe", hello["why_observe"])
-            status, reply = self.web.post({"command": {"command": "lock"}}, hello["csrf"])
-            self.assertEqual((status, reply["code"], self.asked("lock")), (403, "forbidden", 0))
-            status, reply = self.web.post({"command": {"command": "status"}}, hello["csrf"])
-            self.assertEqual((status, reply["status"]["state"]), (200, "locked"))
-            self.roles = "stage, command"
-            while not self.fake.publish("event", code="access_changed"):
-                with self.web.tab() as other:
-                    if other.wait_kind("hello")[0]["role"] == "operate":
-                        break
-            self.assertEqual(tab.wait_kind("hello")[0]["role"], "operate")
-            status, reply = self.web.post({"command": {"command": "lock"}}, hello["csrf"])
-            self.assertEqual((status, reply, self.asked("lock")), (200, {"ok": True, "state": "referencing"}, 1))
-            # What the daemon refuses is its own to say.
-            self.fake.replies["unlock"] = lambda: [{"ok": False, "id": self.fake.requests[-1]["id"], "code": "busy",
-                                                    "error": "not now"}]
-            self.assertEqual(self.web.post({"command": {"command": "unlock"}}, hello["csrf"]),
-                             (200, {"ok": False, "code": "busy", "error": "not now"}))
-
-    def test_what_no_daemon_says_ends_nothing(self):
-        self.fake.replies["snapshot"] = lambda: [{"ok": True, "id": self.fake.requests[-1]["id"],
-                                                  "frame": {"width_px": 9, "height_px": 9, "bits": 12}}, b"short"]
-        with self.web.tab() as tab:
-            tab.want(images=True)
-            tab.wait_kind("status")
-            for data in (b"", b"position", b"position ", b"position []", b"position {}", b"position {\"arrival_ns\":[]}",
-                         b"status null", b"status []", b"status {\"control\":7,\"state\":[]}", b"event {\"code\":7}",
-                         b"markers {\"markers\":7}", b"markers {\"markers\":[7,{}]}", b"correction {\"total_x_nm\":\"a\"}",
-                         b"status {\"state\":\"\xff\"}"):
-                self.fake.publish_bytes(data)
-            self.fake.publish("position", arrival_ns=77_000_000_000)
-            samples = tab.wait(lambda h: h["kind"] == "samples" and 77 in h["t_s"], "a sample")[0]
-            self.assertEqual(samples["state"], ["locked"])
-            self.assertGreater(self.asked("snapshot"), 0)
-        self.assertEqual(self.web.answer(get())[0], 200)
-
-    def test_it_ends_at_once_whoever_waits(self):
-        silent = threading.Event()
-        self.addCleanup(silent.set)
-        self.answers("calibration", lambda: silent.wait() and {})
-        with self.web.tab() as tab:
-            hello = tab.wait_kind("hello")[0]
-            tab.wait_kind("status")
-            command = json.dumps({"command": {"command": "calibration"}})
-            with self.web.connect() as peer:
-                peer.sendall(get("/api/command", self.web.address, "POST", Origin=self.web.origin, Content_Type="application/json",
-                                 X_CSRF_Token=hello["csrf"], Content_Length=str(len(command))) + command.encode())
-                end = time.monotonic() + DEADLINE_S
-                while self.asked("calibration") == 0:
-                    self.assertLess(time.monotonic(), end)
-                begin = time.monotonic()
-                self.assertEqual(self.web.process.stop(), 0)
-                self.assertLess(time.monotonic() - begin, 5)
-                self.assertEqual(read_answer(peer)[0], 0)
-
-    def test_several_instances_on_one_page(self):
-        web = Web(self, self.folder, "--config", self.folder / "lab.yaml", "--config", f"left={self.folder}/lab.yaml")
-        with web.tab() as first, web.tab("left") as second:
-            self.assertEqual(first.wait_kind("hello")[0]["instance"], "lab")
-            hello = second.wait_kind("hello")[0]
-            self.assertEqual((hello["instance"], hello["instances"]), ("left", ["lab", "left"]))
-            second.wait_kind("status")
 
 
 if __name__ == "__main__":

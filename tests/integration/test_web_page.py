@@ -277,6 +277,38 @@ class Shown(Clean):  # tier: full
             browser.wait_text("camera-rows", rig.address)
             browser.wait_text("state-word", "Not locked")
             self.check(browser, web.url)
+            browser.open(web.url + "?instance=third")
+            browser.wait_text("state-cure", "no microscope called \u201cthird\u201d")
+
+    def test_what_another_instance_answers_is_told_nobody(self):
+        with PageRig() as rig:
+            browser = Browser(rig)
+            rig.start_sim()
+            file = rig.config()
+            rig.start_daemon(file)
+            rig.wait_markers()
+            web = Web(rig, "--config", f"first={file}", "--config", f"second={file}", "--operate")
+            browser.open(web.url)
+            browser.wait_text("state-word", "Not locked")
+            rig.client.request("place", save="here")
+            browser.run("document.getElementById('places').open = true")
+            browser.wait_text("places-rows", "here")
+            # Its answers come late, and a question is left open.
+            browser.run("window.kept = window.fetch; window.answers = [];"
+                        "window.fetch = async (...all) => { const one = await kept(...all);"
+                        "await new Promise((go) => answers.push(go)); return one; }")
+            browser.click("do-raw" if browser.element("do-raw").is_enabled() else "do-record")
+            browser.wait_text("reply", "waiting for the daemon")
+            until(lambda: browser.run("return answers.length") > 0, "an answer")
+            self.assertFalse(browser.element("do-lock").is_enabled())
+            browser.run("document.getElementById('question').showModal(); driftdPage.choose_('second')")
+            self.assertEqual((browser.text("places-rows"), browser.text("reply")), ("", ""))
+            self.assertFalse(browser.is_shown("question"))
+            browser.run("window.fetch = kept; answers.forEach((go) => go())")
+            until(lambda: browser.element("do-lock").is_enabled(), "its own controls")
+            browser.wait_text("places-rows", "here")
+            self.assertEqual(browser.text("reply"), "")
+            self.check(browser, web.url)
 
 
 class Pictures(unittest.TestCase):  # tier: full

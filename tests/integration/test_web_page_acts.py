@@ -44,7 +44,7 @@ class Done(Clean):  # tier: full
         with PageRig("--operate") as rig:
             browser = rig.begin()
             rig.lock()
-            until(lambda: browser.element("do-unlock").is_enabled(), "unlock")
+            until(lambda: browser.element("do-right").is_enabled(), "moves: the page shows the lock, too")
             # A first order whose answer never comes.
             browser.run("driftdPage.actions.hooks_.order = () => new Promise(() => {});"
                         "document.getElementById('do-right').click();"

@@ -69,6 +69,26 @@ class Parts(Clean):
             return [fine.high(105, 0), fine.high(103, 0), fine.low(109, 0), coarse.low(10, 0), coarse.high(10, 0)];
             """), [1, 50, -50, -50, 50])
 
+    def part_the_target_shows_half_a_minute_of_slow_cameras_too(self):
+        self.assertEqual(self.browser.module("target.js", """
+            const target = new m.Target(document.createElement("canvas"), () => {});
+            const shown = () => [...Array(target.shown_()).keys()].map((age) => target.trail_.at(age, 0));
+            const seen = [];
+            for (let t = 1e6; t < 1e6 + 100; t += 10) target.add(t, t - 1e6, 0);
+            seen.push(shown());
+            for (let t = 1e6 + 100; t <= 1e6 + 120; t += 10) target.add(t, null, null);
+            seen.push(shown());
+            target.add(5, 7, 0);            // another clock
+            seen.push(shown());
+            return seen;
+            """), [[90, 80, 70, 60], [90], [7]])
+
+    def part_times_that_are_not_todays_have_their_date(self):
+        self.assertEqual(self.browser.module("words.js", """
+            const at = new Date(2026, 1, 3, 4, 5, 6).getTime(), late = new Date(2026, 1, 3, 23, 59, 59).getTime();
+            return [m.moment(at, late), m.moment(at, late + 1000), m.moment(late, at)];
+            """), ["04:05:06", "2026-02-03 04:05:06", "23:59:59"])
+
     def part_ranges_go_in_steps(self):
         self.assertEqual(self.browser.module("range.js", """
             const r = new m.Range(-1, 1), seen = [];

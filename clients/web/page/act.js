@@ -28,6 +28,9 @@ export class Actions {
       const button = event.target.closest("button");
       if (button !== null) void this.place_(button.dataset.act, button.dataset.place);
     });
+    $("places").addEventListener("toggle", () => {
+      if ($("places").open && this.may_) void this.listPlaces_();
+    });
     $("place-form").addEventListener("submit", (event) => {
       event.preventDefault();
       void this.savePlace_();
@@ -52,6 +55,14 @@ export class Actions {
     this.status_ = null;
     this.from_ = null;
     setText($("reply"), "");
+    this.enable_();
+  }
+
+  /** Another instrument: its answers, places and questions are others. */
+  clear() {
+    this.waiting_ = 0;
+    $("places-rows").replaceChildren();
+    if ($("question").open) $("question").close("no");
     this.enable_();
   }
 

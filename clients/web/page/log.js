@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The log of events, the newest on top; the last ones alone are kept.
-import { clock } from "./words.js";
+import { moment } from "./words.js";
 
 const kKept = 200;
 const kSigns = { info: "\u00b7", warning: "\u25b2 warning", error: "\u2715 error" };
@@ -18,9 +18,10 @@ export class Log {
 
   /** The daemon's clock now: events tell by it when they were. */
   setNow(time_ns) {
-    const isFirst = this.now_ === null;
-    this.now_ = { time_ns, ms: Date.now() };
-    if (!isFirst) return;
+    const today = new Date().toDateString();
+    const isSame = this.now_ !== null && this.now_.today === today; // what was today's has its date tomorrow
+    this.now_ = { time_ns, ms: Date.now(), today };
+    if (isSame) return;
     for (const item of this.list_.children) this.setTime_(item);
   }
 
@@ -43,6 +44,6 @@ export class Log {
 
   setTime_(item) {
     if (this.now_ === null) return;
-    item.firstChild.textContent = clock(this.now_.ms - (this.now_.time_ns - Number(item.dataset.time_ns)) * 1e-6);
+    item.firstChild.textContent = moment(this.now_.ms - (this.now_.time_ns - Number(item.dataset.time_ns)) * 1e-6);
   }
 }

@@ -54,7 +54,8 @@ class Page {
     this.tables = new Tables((id) => this.focus.choose(id));
     this.log = new Log($("log"));
     this.spectrum = new SpectrumView($("spectrum-plot"), $("spectrum-text"));
-    const toDaemon = (command) => order(this.hello?.instance ?? "", this.hello?.csrf ?? "", command);
+    this.instancesShown_ = 0;
+    const toDaemon = (command) => this.toDaemon_(command);
     this.calibration = new CalibrationView(toDaemon);
     this.actions = new Actions({
       order: toDaemon,
@@ -77,7 +78,20 @@ class Page {
 
   connect_() {
     this.connection = new Connection(this.instance, (header, payload) => this.take_(header, payload),
-                                     () => this.state.setGone("driftd-web does not answer. Is it running, and this computer on its network? The page tries again by itself."));
+                                     () => this.state.setGone(`driftd-web does not answer. Is it running, and this computer on its network? The page tries again by itself.${this.stranger_()}`));
+  }
+
+  /** A name of the address that was never answered: a browser does not tell a page why. */
+  stranger_() {
+    return this.instance === null || this.hello !== null ? ""
+      : ` Or it shows no microscope called \u201c${this.instance}\u201d: then open this page without ?instance= in its address.`;
+  }
+
+  /** Ordered of the daemon that is shown. What it answers when another one is shown is told nobody. */
+  async toDaemon_(command) {
+    const shown = this.instancesShown_;
+    const reply = await order(this.hello?.instance ?? "", this.hello?.csrf ?? "", command);
+    return shown === this.instancesShown_ ? reply : new Promise(() => {});
   }
 
   /** Nothing of before a gap stays on the page, but what was chosen by hand. */
@@ -90,9 +104,10 @@ class Page {
 
   /** Nothing of another instance stays. */
   clear_() {
+    ++this.instancesShown_;
     this.forget_();
     this.region = null;
-    for (const view of [...Object.values(this.plots), this.picture, this.focus, this.target]) view.clear();
+    for (const view of [...Object.values(this.plots), this.picture, this.focus, this.target, this.actions]) view.clear();
   }
 
   take_(header, payload) {
@@ -114,8 +129,10 @@ class Page {
   takeHello_(hello) {
     const isFirst = this.greeted_ !== this.connection.socketNumber;
     this.greeted_ = this.connection.socketNumber;
+    const isOther = this.hello !== null && this.hello.instance !== hello.instance; // driftd-web was started with others
     this.hello = hello;
-    if (isFirst) this.forget_();
+    if (isOther) this.clear_();
+    else if (isFirst) this.forget_();
     this.showInstances_();
     setText($("version"), `driftd ${hello.version}`);
     this.actions.setRole(hello.role, hello.why_observe);
@@ -160,11 +177,11 @@ class Page {
         this.rings.add(t, first + 1, pair?.[1]?.[i]);
       }
       this.rings.add(t, kSeries.in_lock, samples.in_lock[i] ? 1 : 0);
-      this.target.add(samples.drift_nm[0][i], samples.drift_nm[1][i]);
+      this.target.add(t, samples.drift_nm[0][i], samples.drift_nm[1][i]);
     });
     const last = t_s.length - 1;
     this.newest_s = t_s[last];
-    if (!samples.past) this.state.setSample({ in_lock: samples.in_lock[last], x_nm: samples.drift_nm[0][last], y_nm: samples.drift_nm[1][last] });
+    if (!samples.past) this.state.setSample({ in_lock: samples.in_lock.every((one) => one === true), x_nm: samples.drift_nm[0][last], y_nm: samples.drift_nm[1][last] });
     for (const plot of Object.values(this.plots)) plot.update();
     this.target.update();
   }

@@ -35,7 +35,7 @@ export class StateView {
     this.update();
   }
 
-  /** The newest of the samples that came just now. */
+  /** The newest place of the samples that came just now, and whether it was in lock in all of them. */
   setSample({ in_lock, x_nm, y_nm }) {
     this.samplesAt_ms = Date.now();
     this.inLockAt_ms = in_lock === true ? this.inLockAt_ms ?? Date.now() : null;

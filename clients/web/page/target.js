@@ -6,12 +6,15 @@ import { Trail } from "./columns.js";
 import { Range, tickStep, tickText } from "./range.js";
 
 const kKept = 600;
+const kShown_s = 30;
 const kShades = 6;
 const kMargin = 18;
 
 export class Target {
   constructor(canvas, onPlace) {
-    this.trail_ = new Trail(kKept, 2);
+    this.trail_ = new Trail(kKept, 3);
+    this.now_s_ = null; // of the newest sample
+    this.first_s_ = 0;
     this.range = new Range(-1, 1);
     this.tolerance_nm = null;
     this.set_ = null;
@@ -22,9 +25,15 @@ export class Target {
     });
   }
 
-  add(x_nm, y_nm) {
+  /** Where it was at a time, which goes on also where there is no place. */
+  add(t_s, x_nm, y_nm) {
+    if (this.now_s_ === null || t_s < this.now_s_) { // another clock
+      this.trail_.clear();
+      this.first_s_ = t_s;
+    }
+    this.now_s_ = t_s;
     if (!Number.isFinite(x_nm) || !Number.isFinite(y_nm)) return;
-    this.trail_.add(x_nm, y_nm);
+    this.trail_.add(x_nm, y_nm, t_s - this.first_s_);
     this.reach_(Math.max(Math.abs(x_nm), Math.abs(y_nm)));
   }
 
@@ -37,9 +46,17 @@ export class Target {
 
   update() { this.surface_.redraw(); }
 
+  /** How many of the newest places are of the last half minute. */
+  shown_() {
+    let shown = 0;
+    while (shown < this.trail_.length && this.now_s_ - this.first_s_ - this.trail_.at(shown, 2) <= kShown_s) ++shown;
+    return shown;
+  }
+
   fit() {
     let reach = 0;
-    for (let age = 0; age < this.trail_.length; ++age) {
+    const shown = this.shown_();
+    for (let age = 0; age < shown; ++age) {
       reach = Math.max(reach, Math.abs(this.trail_.at(age, 0)), Math.abs(this.trail_.at(age, 1)));
     }
     const step = tickStep(2.1 * Math.max(reach, 1e-3), 4);
@@ -55,6 +72,7 @@ export class Target {
 
   forget() {
     this.trail_.clear();
+    this.now_s_ = null;
     this.aim(null, null);
   }
 
@@ -106,8 +124,9 @@ export class Target {
 
   drawPlaces_(context, middle, scale) {
     context.fillStyle = colour("x");
-    const each = Math.ceil(this.trail_.length / kShades) || 1;
-    for (let age = this.trail_.length - 1; age >= 0; --age) {
+    const shown = this.shown_();
+    const each = Math.ceil(shown / kShades) || 1;
+    for (let age = shown - 1; age >= 0; --age) {
       context.globalAlpha = 1 - Math.floor(age / each) / (kShades + 1);
       const size = age === 0 ? 8 : 3;
       context.fillRect(middle.x + this.trail_.at(age, 0) * scale - size / 2,

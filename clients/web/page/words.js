@@ -30,6 +30,13 @@ export function clock(ms) {
   return [at.getHours(), at.getMinutes(), at.getSeconds()].map((n) => String(n).padStart(2, "0")).join(":");
 }
 
+/** The same, after the date where that is not today's. */
+export function moment(ms, now_ms = Date.now()) {
+  const at = new Date(ms);
+  if (at.toDateString() === new Date(now_ms).toDateString()) return clock(ms);
+  return `${at.getFullYear()}-${String(at.getMonth() + 1).padStart(2, "0")}-${String(at.getDate()).padStart(2, "0")} ${clock(ms)}`;
+}
+
 /** The daemon's sentence, which terminals are meant to show: its `commands` in quotation marks, its first letter large. */
 export function sentence(text) {
   const said = text.replace(/`([^`]*)`/g, "\u201c$1\u201d");

