@@ -73,7 +73,7 @@ std::string_view Request::header(std::string_view lower_case_name) const {
 }
 
 std::span<const Header> security_headers() {
-  static const std::array<Header, 6> kHeaders = {{
+  static const std::array<Header, 6> headers = {{
       {"Content-Security-Policy",
        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
@@ -83,7 +83,7 @@ std::span<const Header> security_headers() {
       {"Cross-Origin-Opener-Policy", "same-origin"},
       {"Cache-Control", "no-store"},
   }};
-  return kHeaders;
+  return headers;
 }
 
 std::string_view name_of_host(std::string_view host) {

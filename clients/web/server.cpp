@@ -35,11 +35,11 @@ using beast::error_code;
 
 namespace {
 
-constexpr std::chrono::seconds kForEnd{2};      // until the peer hangs up after its answer
-constexpr std::size_t kRestBytes = 256 * 1024;  // that come beside or after a request
+constexpr std::chrono::seconds kForEnd{2};  // until the peer hangs up after its answer
+constexpr std::size_t kRestBytes = std::size_t{256} * 1024;  // that come beside or after a request
 constexpr int kSendBufferBytes = 512 * 1024;
 /// Of the buffer that a request is read into: its headers and what came with them of its body.
-constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::size_t kReadBytes = std::size_t{16} * 1024;
 
 std::string text_of(beast::string_view text) {
   return {text.data(), text.size()};
@@ -347,9 +347,9 @@ struct Server::Parts {
   }
 
   void turn_later(asio::steady_timer& timer, std::chrono::milliseconds period,
-                  const std::function<void()>& turn) {
+                  std::function<void()> turn) {
     timer.expires_after(period);
-    timer.async_wait([this, &timer, period, turn](error_code error) {
+    timer.async_wait([this, &timer, period, turn = std::move(turn)](error_code error) {
       if (error) return;
       turn();
       turn_later(timer, period, turn);
