@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "clients/exporter/http_server.hpp"
 
-#include <netdb.h>
 #include <poll.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/socket.h>
@@ -11,8 +10,6 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <memory>
-#include <system_error>
 #include <vector>
 
 #include "base/monotonic.hpp"
@@ -21,49 +18,6 @@ namespace driftd::exporter {
 namespace {
 
 constexpr int kTurnMs = 100;
-
-std::string text_of(int error) {
-  return std::generic_category().message(error);
-}
-
-[[noreturn]] void fail(const std::string& listen, const std::string& why) {
-  throw ListenError(fmt::format("cannot listen on {}: {}", listen, why));
-}
-
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-Addresses resolve(const std::string& listen) {
-  const std::size_t colon = listen.rfind(':');
-  std::string host = listen.substr(0, colon == std::string::npos ? 0 : colon);
-  const std::string port = colon == std::string::npos ? "" : listen.substr(colon + 1);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  const bool digits = !port.empty() && port.size() <= 5 &&
-                      std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; });
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-  addrinfo* found = nullptr;
-  if (host.empty() || !digits || std::stoi(port) > 65535 ||
-      getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0)
-    fail('"' + listen + '"',
-         "allowed is ADDRESS:PORT, such as 127.0.0.1:19539 or [::1]:19539, by number");
-  return {found, &freeaddrinfo};
-}
-
-std::string name_of(int listener) {
-  sockaddr_storage bound{};
-  socklen_t size = sizeof(bound);
-  std::array<char, 64> host{};
-  std::array<char, 8> port{};
-  auto* address = reinterpret_cast<sockaddr*>(&bound);
-  if (getsockname(listener, address, &size) != 0 ||
-      getnameinfo(address, size, host.data(), host.size(), port.data(), port.size(),
-                  NI_NUMERICHOST | NI_NUMERICSERV) != 0)
-    return "?";
-  const bool brackets = bound.ss_family == AF_INET6;
-  return fmt::format(fmt::runtime(brackets ? "[{}]:{}" : "{}:{}"), host.data(), port.data());
-}
 
 const char* reason_of(int status) {
   switch (status) {
@@ -116,17 +70,13 @@ bool is_complete(std::string_view request) {
 
 HttpServer::HttpServer(const std::string& listen, std::function<Page(const HttpRequest&)> serve)
     : serve_(std::move(serve)) {
-  const Addresses to = resolve(listen);
-  listener_ = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (listener_ < 0) fail(listen, text_of(errno));
-  const int yes = 1;
-  setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  if (bind(listener_, to->ai_addr, to->ai_addrlen) != 0 || ::listen(listener_, 64) != 0) {
-    const int error = errno;
-    close(listener_);
-    fail(listen, text_of(error));
-  }
-  address_ = name_of(listener_);
+  const clients::Addresses to = clients::addresses_of(listen);
+  if (to == nullptr)
+    throw ListenError("cannot listen on \"" + listen +
+                      "\": allowed is ADDRESS:PORT, such as 127.0.0.1:19539 or [::1]:19539, by "
+                      "number");
+  listener_ = clients::listen_on_tcp(*to, listen);
+  address_ = clients::name_of_socket(listener_);
 }
 
 HttpServer::~HttpServer() {

@@ -17,9 +17,10 @@
 #include <cstdint>
 #include <functional>
 #include <list>
-#include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "clients/common/tcp_listener.hpp"
 
 namespace driftd::exporter {
 
@@ -34,9 +35,7 @@ struct HttpRequest {
   std::string_view accept;  ///< the header's value; "" without one
 };
 
-struct ListenError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using clients::ListenError;
 
 class HttpServer {
  public:

@@ -9,10 +9,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "clients/common/tcp_listener.hpp"
 
 namespace driftd::web {
 
@@ -74,9 +75,7 @@ class Site {
 /// A request as a Server reads it; nothing where it refuses it by itself. For the fuzzers.
 std::optional<Request> read_request(std::string_view bytes);
 
-struct ListenError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using clients::ListenError;
 
 class Server {
  public:
