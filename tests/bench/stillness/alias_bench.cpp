@@ -21,7 +21,7 @@ using Means = std::array<double, kScales>;
 struct Options {
   int first = 1, worlds = 20;
   std::string drift = "none";
-  bool slow_line = false, no_aliases = false, fixed_rate = false;
+  bool slow_line = false, no_aliases = false;
 };
 
 struct Row {
@@ -90,8 +90,6 @@ int main(int argc, char** argv) {
   app.add_option("--drift", options.drift, "none; ramp")->check(CLI::IsMember({"none", "ramp"}));
   app.add_flag("--slow-line", options.slow_line, "a slow line, too, that is there");
   app.add_flag("--no-aliases", options.no_aliases, "no line above half the frame rate");
-  app.add_flag("--fixed-rate", options.fixed_rate,
-               "the camera does not let its frame period be changed");
   CLI11_PARSE(app, argc, argv);
   std::puts(
       "world, frames/s, exposure | 10, 100, 1000 ms means, nm: none | PI | auto | locked, gains");
@@ -103,7 +101,6 @@ int main(int argc, char** argv) {
           seed, {.drift = options.drift == "none" ? AliasDrift::None : AliasDrift::Ramp,
                  .slow_line = options.slow_line,
                  .aliases = !options.no_aliases});
-      world.fixed_rate = options.fixed_rate;
       rows.push_back(fly_all(world, seed));
       print(world, rows.back());
     }

@@ -58,8 +58,6 @@ class Pilot {
   virtual std::string stage_found() const { return {}; }
   /// The residual's mean square that the law expects of itself, mean of both axes.
   virtual std::optional<double> foretold_nm2() const { return std::nullopt; }
-  /// The camera's next frame period over its usual one, as the law wishes it.
-  virtual double period_share() const { return 1; }
   /// How an observer under the supervisor found the stage to differ from what it was told.
   virtual std::array<control::StageError, control::kAxes> stage_errors() const { return {}; }
   /// What the law has learnt of the sample; of one that flies with what was learnt elsewhere, that.

@@ -67,11 +67,7 @@ class Run {
  private:
   void frame(std::int64_t number) {
     Vec2 sum;
-    // As the law wished it when the frame before was over.
-    const double share = world_.fixed_rate ? 1 : pilot_->period_share();
-    const auto period =
-        static_cast<std::int64_t>(std::llround(share * static_cast<double>(ticks_.period)));
-    for (std::size_t i = 0; i < static_cast<std::size_t>(period); ++i) {
+    for (std::size_t i = 0; i < ticks_.period; ++i) {
       const std::int64_t tick = start_tick_ + static_cast<std::int64_t>(i);
       simulation_.advance(tick * kTickNs);
       const Vec2 sample = simulation_.sample_nm();
@@ -81,7 +77,7 @@ class Run {
       sum = {sum.x + sample.x, sum.y + sample.y};
       if (i + 1 == ticks_.exposure) take(number, sum);
     }
-    start_tick_ += period;
+    start_tick_ += static_cast<std::int64_t>(ticks_.period);
   }
 
   void keep_mean(Vec2 sample_nm) {

@@ -48,7 +48,6 @@ struct World {
   bool fitted = false;      ///< markers are drawn and fitted
   bool remembering = true;  ///< markers have a reputation
   bool acquaint = false;    ///< a lock gets to know its stage first; of laws that are not PI
-  bool fixed_rate = false;  ///< the camera does not let its frame period be changed
 };
 
 /// @throws simulator::ScenarioError
