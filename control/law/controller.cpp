@@ -123,8 +123,10 @@ void Controller::take_back(Vec2 sent_total_nm, std::int64_t sent_ns) noexcept {
 
 void Controller::left_at(std::int64_t sent_ns) noexcept {
   if (!started_ || sent_ns <= sent_ns_) return;
+  // Also after take_back(), which goes by when it was handed over.
+  const bool moves = moved_.told_ns() == stage_.told_ns();
   stage_.left_at(sent_ns);
-  if (moved_.told_ns() == sent_ns_) moved_.left_at(sent_ns);
+  if (moves) moved_.left_at(sent_ns);
   law_.left_at(sent_ns);
   sent_ns_ = sent_ns;
 }

@@ -15,6 +15,7 @@
 #include "control/law/law_judge.hpp"
 #include "control/law/observer/observer.hpp"
 #include "control/law/pi_law.hpp"
+#include "control/values/arithmetic.hpp"
 #include "control/values/types.hpp"
 
 namespace driftd::control {
@@ -77,8 +78,11 @@ class LawChoice {
   void interrupted(Vec2 total_nm) noexcept;
   /// How much of where a frame shows that the stage would have to be is nothing to follow.
   Vec2 unfollowed_nm(std::int64_t taken_ns) const noexcept {
-    const bool known = settings_.law == ControlLaw::Auto && seen_ns_ == taken_ns;
-    return known ? observer_.unfollowed_nm() : Vec2{};
+    // The observer passes over a sight that it cannot use: what it knows is of the frame before.
+    const bool known = settings_.law == ControlLaw::Auto && seen_ns_ == taken_ns &&
+                       observer_.frame().taken_ns == taken_ns;
+    const Vec2 noise_nm = known ? observer_.unfollowed_nm() : Vec2{};
+    return is_finite(noise_nm) ? noise_nm : Vec2{};  // PI holds whatever the observer does
   }
   /// The stage did not do what it was told, since when is not known: neither law erred.
   void doubt_stage() noexcept { judge_.restart(); }

@@ -305,7 +305,7 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) no
   facts.not_sent = !lossless_ && publisher_.is_behind(facts.now_ns);
   facts.refused = publisher_.refused() != refused_seen_;
   refused_seen_ = publisher_.refused();
-  facts.unsent = publisher_.is_sending();
+  facts.unsent = !lossless_ && publisher_.is_sending();
   const std::uint64_t broken = publisher_.broken();
   // Read after it, this may be newer, never older.
   const Publisher::Sent sent = publisher_.last_sent(session_.engaged_id());
