@@ -281,6 +281,24 @@ TEST_CASE("after a command that left late the rate counts from when it left") {
   CHECK(controller.update({-500, 0}, 11 * kMs, 12 * kMs).delta_nm.x == Approx(2));
 }
 
+TEST_CASE("a move that left late is late with its command, also after one that never left") {
+  ControllerSettings at_once = settings();
+  at_once.stage_delay_us = at_once.stage_time_constant_us = 0;
+  Controller controller(at_once);
+  controller.update({}, 1 * kMs, 2 * kMs);
+  controller.set_move({10, 0});
+  controller.update({}, 3 * kMs, 4 * kMs);
+  const Vec2 sent = controller.total_nm();
+  REQUIRE(sent.x > 0);
+  controller.update({}, 5 * kMs, 6 * kMs);
+  controller.take_back(sent, 5 * kMs);  // when it was handed over, after it was computed
+  controller.left_at(9 * kMs);
+  CHECK(controller.stage_at(8 * kMs).x == 0);
+  CHECK(controller.moved_at(8 * kMs).x == 0);
+  CHECK(controller.stage_at(10 * kMs).x == sent.x);
+  CHECK(controller.moved_at(10 * kMs).x == sent.x);
+}
+
 TEST_CASE(
     "a lock that goes on from another has what is left of its range, and the travel of before") {
   Controller controller(settings());
