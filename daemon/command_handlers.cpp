@@ -123,7 +123,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   throw CommandRefused{Refusal::BadRequest,
                        "unknown command `" + beginning_of(name) +
                            "`; there are status, lock, unlock, reset, move, markers, snapshot, "
-                           "calibrate, calibration, stage, record, place, access"};
+                           "calibrate, calibration, stage, record, place, access, reload, restart"};
 }
 
 void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_ns) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <csignal>
 #include <random>
+#include <utility>
 
 #include "base/monotonic.hpp"
 #include "config/endpoint.hpp"
@@ -32,6 +33,15 @@ std::string new_session() {
   std::random_device device;
   const std::uint64_t bits = (std::uint64_t{device()} << 32) | device();
   return fmt::format("{:016x}", bits);
+}
+
+/// A request for this, which has no fields.
+bool is_alone(const nlohmann::json& request, const char* command) {
+  if (request["command"] != command) return false;
+  for (const auto& [key, value] : request.items())
+    if (key != "command" && key != "id")
+      throw CommandRefused{Refusal::BadRequest, std::string("`") + command + "` has no fields"};
+  return true;
 }
 
 std::uint64_t watchdog_period_us() {
@@ -95,6 +105,8 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
                 [this](const config::Client& client, const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
                   if (request["command"] == "access") return answer(access(client));
+                  if (is_alone(request, "reload")) return ask_reload(answer);
+                  if (is_alone(request, "restart")) return ask_start_anew(answer);
                   handlers_.carry_out(request, std::move(answer), monotonic_ns());
                 }),
       reload_(config_, file, wire_, camera_, loop_, events_, [this] { return lock_.pending(); }),
@@ -113,7 +125,7 @@ void Housekeeping::run() {
   start();
   sd_notify(0, "READY=1");
   while (!stop_) turn(is_asked() ? kTurnWhileAskedMs : kTurnMs);
-  sd_notify(0, "STOPPING=1");
+  sd_notify(0, starts_anew_ ? "RELOADING=1" : "STOPPING=1");
   finish();
 }
 
@@ -184,6 +196,7 @@ bool Housekeeping::is_asked() const noexcept {
 
 void Housekeeping::turn(int patience_ms) {
   if (patience_ms >= 0 && commands_.serve(patience_ms, signal_fd_)) take_signals();
+  if (!reload_asked_.empty()) reload();
   hold_recording();
   collect();
   stage_.turn(monotonic_ns());
@@ -217,14 +230,30 @@ void Housekeeping::take_signals() {
   signalfd_siginfo info{};
   while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
     if (info.ssi_signo == SIGHUP) {
-      sd_notify(0, "RELOADING=1");
       reload();
-      sd_notify(0, "READY=1");
     } else {
       spdlog::info("stopping: {}", info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
       stop_ = true;
     }
   }
+}
+
+/// Where no request is being served: it may end connections.
+void Housekeeping::reload() {
+  sd_notify(0, "RELOADING=1");
+  const Outcome outcome = reload_.run();
+  sd_notify(0, "READY=1");
+  for (const Answer& answer : std::exchange(reload_asked_, {})) answer(outcome);
+}
+
+void Housekeeping::ask_start_anew(const Answer& answer) {
+  if (loop_.report().lock.state != control::LockState::Idle || lock_.pending())
+    throw CommandRefused{Refusal::Refused,
+                         "driftd starts anew only while the lock is idle (unlock it)"};
+  reload_.check_start();
+  spdlog::info("stopping, to start anew: by command");
+  starts_anew_ = stop_ = true;
+  answer(Reply{});
 }
 
 void Housekeeping::collect() {

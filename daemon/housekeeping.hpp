@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "base/process/watchdog.hpp"
 #include "config/config.hpp"
@@ -57,7 +58,9 @@ class Housekeeping {
   void start();
   void turn(int patience_ms);  ///< negative: commands wait
   void finish();
-  void reload() { reload_.run(); }
+  void reload();
+  /// After run(): what ended it is that driftd is to start anew.
+  bool starts_anew() const noexcept { return starts_anew_; }
   /// Somebody waits for what the loop answers.
   bool is_asked() const noexcept;
   /// A thread of its own looks for markers, evaluates a calibration, reads or writes a place, or
@@ -73,6 +76,8 @@ class Housekeeping {
   void refuse_pending();
   void collect();  ///< what the loop and the source gave back or tell
   void take_signals();
+  void ask_reload(const Answer& answer) { reload_asked_.push_back(answer); }
+  void ask_start_anew(const Answer& answer);
   nlohmann::json status();
   Reply access(const config::Client& client) const;
   StageForLock stage_for_lock();
@@ -106,7 +111,8 @@ class Housekeeping {
   Reload reload_;
   Watchdog watchdog_;
   int signal_fd_ = -1;
-  bool stop_ = false;
+  std::vector<Answer> reload_asked_;  ///< by command, in this turn
+  bool stop_ = false, starts_anew_ = false;
 };
 
 }  // namespace driftd::daemon

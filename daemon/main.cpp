@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <optional>
 
 #include "base/command_line.hpp"
 #include "base/process/realtime.hpp"
@@ -63,10 +64,12 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-int run(const driftd::config::Config& config, const std::filesystem::path& file) {
+/// @returns an exit code; nothing: driftd is to start anew
+std::optional<int> run(const driftd::config::Config& config, const std::filesystem::path& file) {
   try {
     driftd::daemon::Housekeeping housekeeping(config, file);
     housekeeping.run();
+    if (housekeeping.starts_anew()) return std::nullopt;
     return Clean;
   } catch (const driftd::camera::CameraError& error) {
     spdlog::critical("{}", error.what());
@@ -155,9 +158,18 @@ int main(int argc, char** argv) {
     tell_obstacles(config, file, origins);
   }
   if (check || print) return Clean;
-  spdlog::set_level(driftd::config::log_level(config.log.level));
-  spdlog::info("configuration: {}", driftd::config::with_drop_ins(file, origins));
   block_signals();
   raise_descriptor_limit();
-  return run(config, file);
+  for (;;) {
+    spdlog::set_level(driftd::config::log_level(config.log.level));
+    spdlog::info("configuration: {}", driftd::config::with_drop_ins(file, origins));
+    if (const auto code = run(config, file)) return *code;
+    try {
+      origins.clear();
+      config = driftd::config::load(file, &origins);
+    } catch (const driftd::config::ConfigError& error) {  // since the command was taken
+      spdlog::critical("{}", error.what());
+      return Configuration;
+    }
+  }
 }

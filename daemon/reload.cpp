@@ -9,7 +9,7 @@
 
 namespace driftd::daemon {
 
-void Reload::run() {
+Outcome Reload::run() {
   try {
     config::Origins origins;
     config::Config after = config::load(file_, &origins);
@@ -28,11 +28,23 @@ void Reload::run() {
     tell_access(wire_.replace(std::move(rules)));
     loop_.change_settings(std::make_unique<LoopSettings>(loop_settings(config_, camera_.info())));
     spdlog::set_level(config::log_level(config_.log.level));
-    events_.raise(EventLog::Level::Info, "configuration_reloaded",
-                  config::with_drop_ins(file_, origins));
+    const std::string files = config::with_drop_ins(file_, origins);
+    events_.raise(EventLog::Level::Info, "configuration_reloaded", files);
+    return Reply{.fields = {{"text", files}}};
   } catch (const config::ConfigError& error) {
-    events_.raise(EventLog::Level::Error, "configuration_rejected",
-                  std::string("the old configuration keeps running: ") + error.what());
+    const std::string why = std::string("the old configuration keeps running: ") + error.what();
+    events_.raise(EventLog::Level::Error, "configuration_rejected", why);
+    return CommandRefused{Refusal::Refused, why};
+  }
+}
+
+void Reload::check_start() const {
+  try {
+    config::read_access(config::load(file_).access);
+  } catch (const config::ConfigError& error) {
+    throw CommandRefused{
+        Refusal::Refused,
+        std::string("driftd would not start with this configuration: ") + error.what()};
   }
 }
 

@@ -10,6 +10,7 @@
 #include "daemon/camera/camera_watch.hpp"
 #include "daemon/events/event_log.hpp"
 #include "daemon/loop/loop_control.hpp"
+#include "daemon/wire/answer.hpp"
 #include "daemon/wire/wire_context.hpp"
 
 namespace driftd::daemon {
@@ -29,7 +30,10 @@ class Reload {
         events_(events),
         orders_pending_(std::move(orders_pending)) {}
 
-  void run();
+  /// @returns `text`: the files that are in force now; refused: why those before still are
+  Outcome run();
+  /// @throws CommandRefused where driftd would not start with the configuration as it is by now
+  void check_start() const;
 
  private:
   void tell_access(const AccessBook::Change& change);

@@ -21,6 +21,7 @@
 #include "clients/common/find_daemon.hpp"
 #include "clients/common/measure/advice.hpp"
 #include "clients/common/measure/measurement.hpp"
+#include "clients/common/measure/recommendations.hpp"
 #include "clients/common/plain.hpp"
 #include "clients/common/subscriber.hpp"
 #include "clients/driftctl/camera/snapshot_image.hpp"
@@ -249,11 +250,18 @@ void measure(const Options& options) {
     throw std::runtime_error(measurement.problem() + ": measure again");
   send(options, {{"command", "status"}});  // is it still there?
   const MeasurementReport report = measurement.report();
+  const auto config =
+      options.config.empty() ? std::nullopt : std::optional(config::load(options.config));
+  const std::vector<Advice> to_do = recommendations(report, config);
   if (options.json) {
-    fmt::print("{}\n", to_json(report).dump());
-  } else {
-    for (const std::string& line : to_lines(report)) fmt::print("{}\n", line);
+    nlohmann::json json = to_json(report);
+    json["recommendations"] = to_json(to_do);
+    fmt::print("{}\n", json.dump());
+    return;
   }
+  for (const std::string& line : to_lines(report)) fmt::print("{}\n", line);
+  for (const Advice& one : to_do)
+    fmt::print("{}{}\n", one.axis.empty() ? "" : one.axis + ": ", one.text);
 }
 
 void advise(const Options& options) {

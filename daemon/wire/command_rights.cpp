@@ -19,7 +19,7 @@ struct Right {
 };
 
 /// The first row that fits is a request's.
-constexpr std::array<Right, 16> kRights = {{
+constexpr std::array<Right, 18> kRights = {{
     {"markers", true, &Roles::command, "markers with `find`"},
     {"record", true, &Roles::command, "record with `start`, `stop` or `frames`"},
     {"place", true, &Roles::command, "place with `save` or `remove`", "show"},
@@ -36,6 +36,8 @@ constexpr std::array<Right, 16> kRights = {{
     {"reset", false, &Roles::command, "reset"},
     {"move", false, &Roles::command, "move"},
     {"calibrate", false, &Roles::command, "calibrate"},
+    {"reload", false, &Roles::command, "reload"},
+    {"restart", false, &Roles::command, "restart"},
 }};
 
 /// Every role holds what `observe` does.

@@ -190,7 +190,7 @@ class Access(unittest.TestCase):
                 ("unlock", {}, "alice"), ("lock", {}, "alice"), ("reset", {}, "alice"),
                 ("place", {}, "alice olga piezo"), ("place", {"show": "a"}, "alice olga piezo"),
                 ("place", {"remove": "a"}, "alice"), ("place", {"save": "a"}, "alice"),
-                ("calibrate", {}, "alice"), ("markers", {"find": True}, "alice"),
+                ("calibrate", {}, "alice"), ("reload", {}, "alice"), ("markers", {"find": True}, "alice"),
                 ("record", {"stop": True}, "alice"), ("stage", {}, "piezo")):
             for name in ("alice", "olga", "piezo"):
                 with self.subTest(command=command, name=name, **fields):

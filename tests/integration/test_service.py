@@ -275,6 +275,47 @@ class Service(unittest.TestCase):
         self.assertEqual(self.next_event(events, "configuration_")["code"], "configuration_rejected")
         rig.wait_state("locked")
 
+    def test_reload_by_command_tells_what_came_of_it(self):
+        rig = self.rig
+        rig.start_locked()
+        events = self.heard_events()
+        rig.config(control={"step_limit_nm": 4})
+        self.assertIn("driftd.yaml", rig.client.request("reload")[0]["text"])
+        self.assertEqual(self.next_event(events, "configuration_")["code"], "configuration_reloaded")
+        for wrong, why in (({"control": {"step_limit_nm": -1}}, "step_limit_nm"),
+                           ({"stage": {"delay_us": 4000}}, "the lock must be idle (unlock it) to change stage.delay_us"),
+                           ({"wire": {"publish": "ipc:///tmp/elsewhere"}}, "a restart is needed to change wire.publish")):
+            rig.config(**wrong)
+            with self.assertRaises(driftd.DriftdError) as refused:
+                rig.client.request("reload")
+            self.assertIn("the old configuration keeps running", str(refused.exception))
+            self.assertIn(why, str(refused.exception))
+            self.assertEqual(self.next_event(events, "configuration_")["code"], "configuration_rejected")
+        with self.assertRaisesRegex(driftd.DriftdError, "no fields"):
+            rig.client.request("reload", file="/etc/shadow")
+        rig.wait_state("locked")
+
+    def test_restart_by_command_starts_anew_with_what_a_reload_cannot_change(self):
+        rig = self.rig
+        rig.start_locked()
+        with self.assertRaisesRegex(driftd.DriftdError, "only while the lock is idle"):
+            rig.client.request("restart")
+        rig.client.unlock()
+        rig.config(optics={"pixel_size_nm": -3})
+        with self.assertRaisesRegex(driftd.DriftdError, "(?s)would not start.*optics.pixel_size_nm"):
+            rig.client.request("restart")
+        told = rig.subscribe("status")
+        before = rig.hear(told, lambda *_: True, "a status")["session"]
+        rig.config(optics={"pixel_size_nm": 90})
+        rig.client.request("restart")
+        rig.daemon.wait_for("stopping, to start anew")
+        anew = rig.hear(told, lambda _, status: status["session"] != before and status["markers"]["used"], "another session")
+        self.assertEqual(anew["state"], "idle")
+        self.assertIsNone(rig.daemon.child.poll())  # the same process
+        self.assertEqual(rig.daemon.text().count("configuration: "), 2)
+        rig.client.lock()
+        rig.wait_state("locked")
+
     def heard_events(self):
         """Subscribes to all that happens from now on: who hears a status has been subscribed."""
         events = self.rig.subscribe("event", "status")

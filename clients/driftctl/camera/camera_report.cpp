@@ -300,6 +300,7 @@ nlohmann::json to_json(const CameraReport& report) {
                           {"read_noise_e", c.read_noise_e},
                           {"saturation_adu", c.saturation_adu}};
   }
+  json["why_not_written"] = why_not_written(report);
   json["proposal"]["camera"] = nlohmann::json::object();
   for (const auto& [key, value] : proposal(report)) {
     json["proposal"]["camera"][key.substr(key.find('.') + 1)] = nlohmann::json::parse(value);

@@ -5,6 +5,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -14,10 +15,11 @@
 #include "base/monotonic.hpp"
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
+#include "clients/common/calibration/written_words.hpp"
 #include "clients/driftctl/camera/camera_report.hpp"
 #include "clients/driftctl/camera/photon_transfer.hpp"
+#include "clients/driftctl/commands/calibration_run.hpp"
 #include "clients/driftctl/commands/question.hpp"
-#include "clients/driftctl/commands/same_instrument.hpp"
 #include "clients/driftctl/commands/write_calibration.hpp"
 
 namespace driftd::clients {
@@ -48,9 +50,9 @@ class Series {
     while (!over(start_ns)) {
       const Reply reply = set_up_.request({{"command", "snapshot"}});
       add(reply.body.at("frame"), reply.attachment);
-      show(what);
+      show(what, start_ns);
     }
-    if (shows()) fmt::print(stderr, "\n");
+    progress_.end();
     if (!statistics_) throw CannotCalibrate("there were no frames");
   }
 
@@ -58,11 +60,17 @@ class Series {
   const NoiseBlocks& noise() const { return *noise_; }
 
  private:
-  static bool shows() { return isatty(STDERR_FILENO) != 0; }
-  void show(const char* what) const {
-    if (shows() && statistics_->frames() % 8 == 0) {
-      fmt::print(stderr, "\r{}: {}", what, counted(statistics_->frames(), "frame"));
-    }
+  void show(const char* what, std::int64_t start_ns) {
+    if (statistics_->frames() % 8 != 0) return;
+    const double of_frames = static_cast<double>(statistics_->frames()) / most();
+    const double of_time = options_.seconds > 0 ? static_cast<double>(monotonic_ns() - start_ns) *
+                                                      1e-9 / options_.seconds
+                                                : 0;
+    progress_.show(what, std::min(1.0, std::max(of_frames, of_time)),
+                   counted(statistics_->frames(), "frame"));
+  }
+  int most() const {
+    return options_.frames.value_or(options_.seconds > 0 ? kMostFrames : kDefaultFrames);
   }
 
   bool over(std::int64_t start_ns) const {
@@ -71,8 +79,7 @@ class Series {
     if (timed && static_cast<double>(monotonic_ns() - start_ns) >= options_.seconds * 1e9) {
       return true;
     }
-    const int most = options_.frames.value_or(timed ? kMostFrames : kDefaultFrames);
-    return statistics_ && statistics_->frames() >= most;
+    return statistics_ && statistics_->frames() >= most();
   }
 
   void add(const nlohmann::json& frame, const std::string& bytes) {
@@ -109,6 +116,7 @@ class Series {
   std::unique_ptr<NoiseBlocks> noise_;
   std::vector<std::uint16_t> pixels_;
   std::uint64_t last_id_ = 0;
+  ProgressLine progress_;
 };
 
 /// Waits for a line on standard input. False: Ctrl-C, or the input ended.
@@ -142,14 +150,10 @@ std::optional<CalibrationFile> begin(CameraReport& report, const CameraCommandSe
   camera.at("description").get_to(report.camera);
   camera.at("pixel_format").get_to(report.pixel_format);
   if (set_up.config().empty()) return std::nullopt;
-  const config::Config in_file = config::load(set_up.config());
-  report.configured = in_file.camera;
+  report.configured = config::load(set_up.config()).camera;
   if (!options.write) return std::nullopt;
-  CalibrationFile file = calibration_file(set_up.config(), "camera-calibration.yaml",
-                                          "driftctl calibrate camera --write", status);
-  check_writable(file);
-  check_same_camera(in_file, status, set_up.config());
-  return file;
+  return checked_calibration_file(set_up.config(), kCameraFile, "driftctl calibrate camera --write",
+                                  status);
 }
 
 void measure(CameraReport& report, const CameraCommandSetUp& set_up, const Options& options,

@@ -12,11 +12,10 @@
 
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
+#include "clients/common/calibration/written_words.hpp"
 #include "clients/driftctl/commands/calibration_run.hpp"
 #include "clients/driftctl/commands/question.hpp"
-#include "clients/driftctl/commands/same_instrument.hpp"
 #include "clients/driftctl/commands/write_calibration.hpp"
-#include "clients/driftctl/stage/stage_calibration.hpp"
 #include "clients/driftctl/stage/step_plot.hpp"
 
 namespace driftd::clients {
@@ -76,22 +75,10 @@ void check_usage(const CommonOptions& common, const CalibrateStageOptions& optio
   if (!options.plot.empty()) check_plot(options.plot);
 }
 
-/// The file to write, and what of it can be told before the stage moves. The settings are compared
-/// with those that the result tells.
 CalibrationFile check_file(const std::filesystem::path& config, CommandClient& client) {
-  const config::Config in_file = config::load(config);
   const nlohmann::json reply = client.request({{"command", "status"}}).body;
-  const nlohmann::json status = reply.value("status", nlohmann::json());
-  CalibrationFile file =
-      calibration_file(config, "stage-calibration.yaml", "driftctl calibrate --write", status);
-  check_writable(file);
-  check_same_camera(in_file, status, config);
-  return file;
-}
-
-std::string nothing_proposed(const StageCalibration& calibration) {
-  const std::string why = why_not_proposed(calibration);
-  return "nothing is proposed" + (why.empty() ? "" : ": " + why) + "; nothing was written";
+  return checked_calibration_file(config, kStageFile, "driftctl calibrate --write",
+                                  reply.value("status", nlohmann::json()));
 }
 
 /// Which of the two explanations of the matrix is meant; empty: that the stage's nanometres differ.
@@ -144,11 +131,7 @@ void calibrate_stage(const CommonOptions& common, const CalibrateStageOptions& o
   std::fflush(stdout);
   if (!options.plot.empty()) write_plot(calibration, options.plot);
   if (!file) return;
-  check_same_settings(config::load(common.config), calibration, common.config);
-  if (values.empty()) throw std::runtime_error(nothing_proposed(calibration));
-  KeyValues written = values;
-  written.emplace_back("stage.acquaint", "held");  // locks need not find out what is known now
-  write_and_tell(*file, written, can_ask(options), stop);
+  write_and_tell(*file, values_to_write(common.config, calibration, pixel), can_ask(options), stop);
 }
 
 CLI::App* add_calibrate(CLI::App& app, const CommonOptions& common,

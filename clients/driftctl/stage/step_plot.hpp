@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "clients/driftctl/stage/stage_calibration.hpp"
+#include "clients/common/calibration/stage_calibration.hpp"
 
 namespace driftd::clients {
 

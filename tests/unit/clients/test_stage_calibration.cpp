@@ -5,7 +5,7 @@
 #include <numbers>
 #include <string>
 
-#include "clients/driftctl/stage/stage_calibration.hpp"
+#include "clients/common/calibration/stage_calibration.hpp"
 #include "clients/driftctl/stage/step_plot.hpp"
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/driftctl/commands/same_instrument.hpp"
+#include "clients/common/calibration/same_instrument.hpp"
 
 #include <arpa/inet.h>
 #include <spdlog/fmt/fmt.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "clients/driftctl/stage/stage_calibration.hpp"
+#include "clients/common/calibration/stage_calibration.hpp"
 
 namespace driftd::clients {
 namespace {

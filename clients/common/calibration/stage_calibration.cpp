@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/driftctl/stage/stage_calibration.hpp"
+#include "clients/common/calibration/stage_calibration.hpp"
 
 #include <spdlog/fmt/fmt.h>
 

@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "base/yaml/scalar.hpp"
+#include "clients/common/calibration/stage_calibration.hpp"
 #include "clients/common/measure/spectrum.hpp"
-#include "clients/driftctl/stage/stage_calibration.hpp"
 
 namespace driftd::clients {
 namespace {
