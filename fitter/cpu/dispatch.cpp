@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 
 #include "fitter/cpu/kernel.hpp"
+#include "fitter/instruction_sets.hpp"
 
 // The other instruction sets that there are kernels for.
 #ifdef DRIFTD_CPU_avx512
@@ -41,20 +43,40 @@ std::int64_t supported_targets() {
   return targets;
 }
 
+struct InstructionSet {
+  const char* name;
+  std::int64_t target;  ///< Highway's bit; 0: every processor has it
+  Kernels (*kernels)();
+};
+
+/// Best first.
+constexpr InstructionSet kInstructionSets[] = {
+#ifdef DRIFTD_CPU_avx512
+    {"avx512", HWY_AVX3, &N_AVX3::kernels},
+#endif
+#ifdef DRIFTD_CPU_avx2
+    {"avx2", HWY_AVX2, &N_AVX2::kernels},
+#endif
+#ifdef DRIFTD_CPU_sse4
+    {"sse4", HWY_SSE4, &N_SSE4::kernels},
+#endif
+    {"baseline", 0, &HWY_NAMESPACE::kernels}};
+
+std::atomic<const InstructionSet*> pinned = nullptr;
+
+bool can_be_had(const InstructionSet& set) {
+  return set.target == 0 || (supported_targets() & set.target) != 0;
+}
+
+const InstructionSet& best_set() {
+  return *std::find_if(std::begin(kInstructionSets), std::end(kInstructionSets), can_be_had);
+}
+
 }  // namespace
 
 Kernels choose_kernels() {
-  [[maybe_unused]] const std::int64_t supported = supported_targets();
-#ifdef DRIFTD_CPU_avx512
-  if ((supported & HWY_AVX3) != 0) return N_AVX3::kernels();
-#endif
-#ifdef DRIFTD_CPU_avx2
-  if ((supported & HWY_AVX2) != 0) return N_AVX2::kernels();
-#endif
-#ifdef DRIFTD_CPU_sse4
-  if ((supported & HWY_SSE4) != 0) return N_SSE4::kernels();
-#endif
-  return HWY_NAMESPACE::kernels();
+  const InstructionSet* const set = pinned;
+  return (set != nullptr ? *set : best_set()).kernels();
 }
 
 bool batch_in_lanes(const Kernels& kernels, int roi_px) {
@@ -74,3 +96,38 @@ std::size_t live_in_lanes(const Kernels& kernels, int roi_px, Estimator estimato
 }
 
 }  // namespace driftd::fitter::cpu
+
+namespace driftd::fitter {
+
+std::vector<std::string> cpu_instruction_sets() {
+  std::vector<std::string> names;
+  for (const cpu::InstructionSet& set : cpu::kInstructionSets)
+    if (cpu::can_be_had(set)) names.emplace_back(set.name);
+  return names;
+}
+
+std::string_view cpu_instruction_set() {
+  const cpu::InstructionSet* const set = cpu::pinned;
+  return (set != nullptr ? *set : cpu::best_set()).name;
+}
+
+void use_cpu_instruction_set(const std::string& name) {
+  if (name == "auto") {
+    cpu::pinned = nullptr;
+    return;
+  }
+  std::string there;
+  for (const cpu::InstructionSet& set : cpu::kInstructionSets) {
+    if (!cpu::can_be_had(set)) continue;
+    if (name == set.name) {
+      cpu::pinned = &set;
+      return;
+    }
+    there += (there.empty() ? "" : ", ") + std::string(set.name);
+  }
+  throw FitterError("the instruction set '" + name +
+                    "' cannot be had: this processor, by what this build has kernels for, has " +
+                    there);
+}
+
+}  // namespace driftd::fitter

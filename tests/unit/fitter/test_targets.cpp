@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fitter/cpu/kernel.hpp"
+#include "fitter/instruction_sets.hpp"
 #include "fitter/pixel_terms.hpp"
 #include "fitter/swarm.hpp"
 #include "support/catch.hpp"
@@ -53,6 +54,31 @@ TEST_CASE("The best target is used, whoever has asked Highway before") {  // the
   const std::string asked_before = fitter::make_cpu_live_fitter(9, 1, {})->description();
   hwy::GetChosenTarget().DeInit();
   CHECK(fitter::make_cpu_live_fitter(9, 1, {})->description() == asked_before);
+}
+
+TEST_CASE(
+    "One instruction set may be pinned, and one that cannot be had is refused with those that "
+    "can") {
+  const std::vector<std::string> sets = fitter::cpu_instruction_sets();
+  REQUIRE(!sets.empty());
+  CHECK(sets.back() == "baseline");
+  CHECK(fitter::cpu_instruction_set() == sets.front());
+  const std::string best = fitter::make_cpu_live_fitter(9, 1, {})->description();
+  {
+    const OnlyTargets only(HWY_STATIC_TARGET);
+    CHECK(fitter::cpu_instruction_sets() == std::vector<std::string>{"baseline"});
+    const std::string baseline = fitter::make_cpu_live_fitter(9, 1, {})->description();
+    fitter::use_cpu_instruction_set("baseline");
+    CHECK(fitter::make_cpu_live_fitter(9, 1, {})->description() == baseline);
+    CHECK_THROWS_WITH(fitter::use_cpu_instruction_set("avx512"),
+                      "the instruction set 'avx512' cannot be had: this processor, by what this "
+                      "build has kernels for, "
+                      "has baseline");
+    CHECK(fitter::cpu_instruction_set() == "baseline");  // as it was
+  }
+  CHECK(fitter::cpu_instruction_set() == "baseline");
+  fitter::use_cpu_instruction_set("auto");
+  CHECK(fitter::make_cpu_live_fitter(9, 1, {})->description() == best);
 }
 
 TEST_CASE("All targets move a swarm alike") {
