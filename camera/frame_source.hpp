@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -62,6 +63,20 @@ struct CameraNote {
   std::string text;  ///< a sentence for people, with both values
 };
 
+/// What can be set while it runs, in the quantity's unit; not numbers: it cannot.
+struct SettableRange {
+  double lowest = std::numeric_limits<double>::quiet_NaN();
+  double highest = std::numeric_limits<double>::quiet_NaN();
+
+  bool is_known() const noexcept { return lowest <= highest; }
+  bool has(double value) const noexcept { return lowest <= value && value <= highest; }
+};
+
+/// What is left out stays.
+struct ExposureOrder {
+  std::optional<double> exposure_us, gain_db;
+};
+
 /// What the source turned out to be, after the camera had its say.
 struct SourceInfo {
   std::string description;  ///< "vendor model serial at address" or the recording's path
@@ -72,6 +87,10 @@ struct SourceInfo {
   int offset_y_px = 0;
   double exposure_us = 0;
   double frame_rate_hz = 0;
+  double gain_db = std::numeric_limits<double>::quiet_NaN();  ///< not a number: not known in dB
+  SettableRange exposure_range_us, gain_range_db;
+  std::uint64_t exposure_order = 0;  ///< the last one that was dealt with; 0: none
+  std::string exposure_problem;      ///< why that was not done as ordered; "": it was
   int largest_adu = 0;  ///< that a pixel can have, as the camera says it; 0: it does not
   std::uint64_t connection =
       0;  ///< grows by one with each (re)connection: settings may have changed
@@ -119,6 +138,10 @@ class FrameSource {
   /// Images may be taken, or not any more: for a line of the camera, soon after. Never blocks. Only
   /// the tracking loop calls it.
   virtual void set_in_lock(bool /*in_lock*/) noexcept {}
+  /// Sets exposure and gain of the camera while it runs, soon and on the source's own thread, and
+  /// again at each later connection. info() tells when and what it took; frames under way may still
+  /// be of before. Housekeeping thread. @returns the order's number; 0: nothing can be set here
+  virtual std::uint64_t order_exposure(const ExposureOrder& /*order*/) { return 0; }
   virtual SourceCounters counters() const noexcept = 0;
   virtual SourceInfo info() const = 0;
   /// Events since the last call. Housekeeping thread.

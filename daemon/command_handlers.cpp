@@ -71,8 +71,14 @@ Answer telling(const std::string& forgotten, Answer answer) {
 void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t now_ns) {
   const auto name = request["command"].get<std::string>();
   if (name == "markers") {
-    allow_only(request, {"find"});
-    if (flag_of(request, "find")) return markers_.find(std::move(answer), now_ns);
+    allow_only(request, {"find", "add", "remove", "tracking", "witness"});
+    const bool find = flag_of(request, "find");
+    if (find && has_choice(request))
+      throw CommandRefused{Refusal::BadRequest,
+                           "`find` excludes `add`, `remove`, `tracking` and `witness`"};
+    if (find) return markers_.find(std::move(answer), now_ns);
+    if (has_choice(request))
+      return markers_.choose(read_choice(request), std::move(answer), now_ns);
     return answer(Reply{.fields = markers_.listed()});
   }
   if (name == "stage") return answer(stage_.take(request, now_ns));
@@ -92,6 +98,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
     return moves_.order(request, std::move(answer), now_ns);
   }
   if (name == "place") return place(request, std::move(answer), now_ns);
+  if (name == "exposure") return exposure(request, std::move(answer), now_ns);
   if (name == "record") {
     allow_only(request, {"start", "stop", "frames"});
     const bool start = flag_of(request, "start");
@@ -123,7 +130,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   throw CommandRefused{Refusal::BadRequest,
                        "unknown command `" + beginning_of(name) +
                            "`; there are status, lock, unlock, reset, move, markers, snapshot, "
-                           "calibrate, calibration, stage, record, place, access, reload, restart"};
+                           "calibrate, calibration, stage, record, place, exposure, access, reload, restart"};
 }
 
 void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_ns) {
@@ -137,6 +144,15 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
   if (!resumes) return lock_.lock(std::move(answer), now_ns);
   lock_.check_can_lock();  // there is nothing to go back to while a lock is engaged
   lock_.lock(std::move(answer), now_ns, interrupted_.resumption());
+}
+
+/// In the ranges of camera.exposure_us and camera.gain_db; the camera's are narrower.
+void CommandHandlers::exposure(const Json& request, Answer answer, std::int64_t now_ns) {
+  allow_only(request, {"exposure_us", "gain_db"});
+  const camera::ExposureOrder order{.exposure_us = number_of(request, "exposure_us", 1, 1e7),
+                                    .gain_db = number_of(request, "gain_db", -24, 60)};
+  if (order.exposure_us || order.gain_db) return exposure_.order(order, std::move(answer), now_ns);
+  answer(Reply{.fields = {{"exposure", exposure_.now()}}});
 }
 
 void CommandHandlers::place(const Json& request, Answer answer, std::int64_t now_ns) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/calibration/calibration.hpp"
+#include "daemon/camera/exposure.hpp"
 #include "daemon/camera/snapshots.hpp"
 #include "daemon/markers/marker_keeper.hpp"
 #include "daemon/orders/lock_orders.hpp"
@@ -26,13 +27,14 @@ class CommandHandlers {
 
   /// @param status  composes the object of `status`
   CommandHandlers(LockOrders& lock, MoveOrders& moves, LockRecovery& interrupted,
-                  MarkerKeeper& markers, Snapshots& snapshots, Calibration& calibration,
-                  StageChannel& stage, RecordKeeper& record, FrameKeeper& raw_frames,
-                  Places& places, std::function<Json()> status)
+                  MarkerKeeper& markers, Exposure& exposure, Snapshots& snapshots,
+                  Calibration& calibration, StageChannel& stage, RecordKeeper& record,
+                  FrameKeeper& raw_frames, Places& places, std::function<Json()> status)
       : lock_(lock),
         moves_(moves),
         interrupted_(interrupted),
         markers_(markers),
+        exposure_(exposure),
         snapshots_(snapshots),
         calibration_(calibration),
         stage_(stage),
@@ -46,12 +48,14 @@ class CommandHandlers {
 
  private:
   void lock(const Json& request, Answer answer, std::int64_t now_ns);
+  void exposure(const Json& request, Answer answer, std::int64_t now_ns);
   void place(const Json& request, Answer answer, std::int64_t now_ns);
 
   LockOrders& lock_;
   MoveOrders& moves_;
   LockRecovery& interrupted_;
   MarkerKeeper& markers_;
+  Exposure& exposure_;
   Snapshots& snapshots_;
   Calibration& calibration_;
   StageChannel& stage_;

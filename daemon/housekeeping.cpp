@@ -79,9 +79,11 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
       interrupted_(config_, memory_, camera_, loop_, stage_, events_,
                    [this] { return pipeline_.publisher().has_driver(); }),
       markers_(config_, pipeline_.chosen(), camera_, loop_, events_, &interrupted_),
+      exposure_(config_, pipeline_.source(), camera_, loop_, markers_, events_,
+                [this] { return lock_.pending(); }),
       lock_(
           {.recording = is_recording(config_), .at_start = config_.lock.at_start},
-          pipeline_.publisher().gate(), loop_, [this] { return markers_.has_markers(); },
+          pipeline_.publisher().gate(), loop_, [this] { return nothing_to_lock_by(); },
           [this] { return stage_for_lock(); }),
       moves_(config_, loop_, events_),
       places_(config_, places_folder(),
@@ -94,13 +96,13 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
               events_),
       snapshots_([this] { return pipeline_.chosen().fitter->roi_px(); }, camera_, loop_),
       calibration_(
-          config_, lock_, camera_, loop_, events_, [this] { return markers_.has_markers(); },
+          config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by().empty(); },
           [this] { return stage_.waiting_us(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, events_),
       raw_frames_(config_, session_, loop_, events_),
-      handlers_(lock_, moves_, interrupted_, markers_, snapshots_, calibration_, stage_, record_,
-                raw_frames_, places_, [this] { return status(); }),
+      handlers_(lock_, moves_, interrupted_, markers_, exposure_, snapshots_, calibration_, stage_,
+                record_, raw_frames_, places_, [this] { return status(); }),
       commands_(wire_, config_.wire.commands,
                 [this](const config::Client& client, const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
@@ -183,6 +185,7 @@ void Housekeeping::refuse_pending() {
   places_.refuse_pending(stopping());
   lock_.refuse_pending(stopping());
   moves_.refuse_pending(stopping());
+  exposure_.refuse_pending(stopping());
   markers_.refuse_pending(stopping());
   snapshots_.refuse_pending(stopping());
   record_.refuse_pending(stopping());
@@ -191,7 +194,7 @@ void Housekeeping::refuse_pending() {
 
 bool Housekeeping::is_asked() const noexcept {
   return lock_.pending() || moves_.pending() || record_.pending() || snapshots_.pending() ||
-         markers_.find_pending() || places_.pending();
+         markers_.find_pending() || exposure_.pending() || places_.pending();
 }
 
 void Housekeeping::turn(int patience_ms) {
@@ -202,13 +205,14 @@ void Housekeeping::turn(int patience_ms) {
   stage_.turn(monotonic_ns());
   stage_memory_.turn();
   places_.turn(monotonic_ns());
-  lock_.hold_back_at_start(interrupted_.asks() || places_.was_asked());
+  lock_.hold_back_at_start(interrupted_.asks() || places_.was_asked() || markers_.are_chosen());
   lock_.turn(monotonic_ns());
   moves_.turn(monotonic_ns());
   interrupted_.turn(lock_, monotonic_ns());
   memory_.turn(monotonic_ns());
   calibration_.turn();
   markers_.turn(monotonic_ns());
+  exposure_.turn(monotonic_ns());
   snapshots_.turn(monotonic_ns());
   record_.turn(monotonic_ns());
   raw_frames_.turn(monotonic_ns());
@@ -281,6 +285,11 @@ StageForLock Housekeeping::stage_for_lock() {
   return stage;
 }
 
+/// Why no lock and no calibration may begin now, as far as camera and markers go; "": they may.
+std::string Housekeeping::nothing_to_lock_by() const {
+  return exposure_.pending() ? "the camera's exposure is being set" : markers_.too_few();
+}
+
 /// What a client may do, and where it finds the other sockets from where it is.
 Reply Housekeeping::access(const config::Client& client) const {
   nlohmann::json ports = nlohmann::json::object();
@@ -337,6 +346,7 @@ nlohmann::json Housekeeping::status() {
        .peers_refused = wire_.refusals().count(),
        .marker_searches = markers_.searches(),
        .markers_found_again = markers_.found_again(),
+       .markers_chosen = markers_.are_chosen(),
        .total = publisher.total_latency().summary(),
        .cut = ports.cut.summary(),
        .fit = ports.fit.summary(),

@@ -16,6 +16,7 @@
 #include "daemon/calibration/calibration.hpp"
 #include "daemon/camera/camera_network.hpp"
 #include "daemon/camera/camera_watch.hpp"
+#include "daemon/camera/exposure.hpp"
 #include "daemon/camera/snapshots.hpp"
 #include "daemon/command_handlers.hpp"
 #include "daemon/events/event_log.hpp"
@@ -81,6 +82,7 @@ class Housekeeping {
   nlohmann::json status();
   Reply access(const config::Client& client) const;
   StageForLock stage_for_lock();
+  std::string nothing_to_lock_by() const;
 
   config::Config config_;
   std::int64_t start_ns_;
@@ -99,6 +101,7 @@ class Housekeeping {
   StageMemory stage_memory_;
   LockRecovery interrupted_;
   MarkerKeeper markers_;
+  Exposure exposure_;
   LockOrders lock_;
   MoveOrders moves_;
   Places places_;

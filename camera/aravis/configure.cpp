@@ -32,6 +32,16 @@ class Configurator {
     const gint64 largest = arv_camera_get_integer(camera_, "PixelDynamicRangeMax", no_range.out());
     if (!no_range && largest > 0 && largest <= UINT16_MAX)
       info_.largest_adu = static_cast<int>(largest);
+    read_ranges();
+    return std::move(info_);
+  }
+
+  /// Of a camera that sends, with the notes of this alone.
+  SourceInfo adjust(const ExposureOrder& order) {
+    sends_ = true;
+    if (order.gain_db) set_gain(camera_, *order.gain_db, info_.camera_notes);
+    if (order.exposure_us) set_exposure_and_rate();
+    read_ranges();
     return std::move(info_);
   }
 
@@ -303,13 +313,25 @@ class Configurator {
     info_.exposure_us = taken.value;
   }
 
+  /// What may be set of both while it sends. It is asked now: the frame rate limits the exposure.
+  void read_ranges() {
+    info_.gain_db = read_gain_db(camera_, info_.gain_range_db);
+    info_.exposure_range_us = {};
+    Failure failure;
+    if (arv_camera_is_exposure_time_available(camera_, failure.out()) == 0) return;
+    SettableRange range;
+    Failure no_bounds;
+    arv_camera_get_exposure_time_bounds(camera_, &range.lowest, &range.highest, no_bounds.out());
+    if (!no_bounds) info_.exposure_range_us = range;
+  }
+
   void set_frame_rate() {
     const double wanted_hz = settings_.frame_rate_hz;
     if (settings_.trigger != Trigger::Off) {
       info_.frame_rate_hz = wanted_hz;  // the trigger's, if it is known
       return;
     }
-    if (wanted_hz > 0) apply(camera_, rate_gates(), info_.camera_notes);
+    if (wanted_hz > 0 && !sends_) apply(camera_, rate_gates(), info_.camera_notes);
     Failure failure;
     if (arv_camera_is_frame_rate_available(camera_, failure.out()) == 0) {
       if (wanted_hz > 0) {
@@ -317,8 +339,16 @@ class Configurator {
       }
       return;
     }
+    const auto now_hz = [this] {
+      return checked("reading the frame rate", arv_camera_get_frame_rate, camera_);
+    };
+    // Aravis sets the triggers with it, which a camera that sends may not like.
+    if (sends_ && std::abs(now_hz() - wanted_hz) <= 0.01 * wanted_hz) {
+      info_.frame_rate_hz = now_hz();
+      return;
+    }
     if (wanted_hz == 0) {
-      info_.frame_rate_hz = checked("reading the frame rate", arv_camera_get_frame_rate, camera_);
+      info_.frame_rate_hz = now_hz();
       return;
     }
     const Quantity rate{"frame_rate_hz",
@@ -337,12 +367,30 @@ class Configurator {
   ArvCamera* camera_;
   const AravisSettings& settings_;
   SourceInfo info_;
+  bool sends_ = false;
 };
 
 }  // namespace
 
 SourceInfo configure(ArvCamera* camera, const AravisSettings& settings) {
   return Configurator(camera, settings).run();
+}
+
+std::string adjust_exposure(ArvCamera* camera, const AravisSettings& settings,
+                            const ExposureOrder& order, SourceInfo& info) {
+  const SourceInfo taken = Configurator(camera, settings).adjust(order);
+  info.gain_db = taken.gain_db;
+  info.gain_range_db = taken.gain_range_db;
+  info.exposure_range_us = taken.exposure_range_us;
+  if (order.exposure_us) {
+    info.exposure_us = taken.exposure_us;
+    info.frame_rate_hz = taken.frame_rate_hz;
+  }
+  std::string problem;
+  for (const CameraNote& note : taken.camera_notes)
+    if (note.severity == CameraNote::Severity::Warning)
+      problem += (problem.empty() ? "" : "; ") + note.text;
+  return problem;
 }
 
 }  // namespace driftd::camera::aravis

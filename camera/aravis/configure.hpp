@@ -14,4 +14,12 @@ namespace driftd::camera::aravis {
 ///         pixel format none of ours, no trigger where one is asked for)
 SourceInfo configure(ArvCamera* camera, const AravisSettings& settings);
 
+/// Sets exposure and gain of a camera that sends, and the frame rate again where these have changed
+/// it.
+/// @param settings  with what is ordered; @param info  what the camera took goes there
+/// @returns why something is otherwise than ordered; "": nothing is
+/// @throws CameraError when the camera does not answer
+std::string adjust_exposure(ArvCamera* camera, const AravisSettings& settings,
+                            const ExposureOrder& order, SourceInfo& info);
+
 }  // namespace driftd::camera::aravis

@@ -27,8 +27,8 @@ namespace driftd::camera::aravis {
 struct SourceShared {
   explicit SourceShared(const AravisSettings& wanted) : settings(wanted) {}
 
-  const AravisSettings settings;
-  Doorbell doorbell;  ///< rung when a mailbox gets a frame or a connection comes or goes
+  AravisSettings settings;  ///< of which the supervisor changes exposure and gain alone
+  Doorbell doorbell;        ///< rung when a mailbox gets a frame or a connection comes or goes
 
   std::atomic<std::uint64_t> next_frame_id{0};  ///< after the last frame so far; 0: none yet
   std::atomic<std::uint64_t> superseded{0};
@@ -82,6 +82,10 @@ class Connection {
   void keep_control(std::int64_t now_ns) noexcept;
   /// Asks the camera: 2.5 s where it is silent. NaN where it does not tell.
   double temperature_c() noexcept;
+  /// Sets both; info() has what came of it.
+  /// @param wanted  as shared, with what is ordered. @returns as aravis::adjust_exposure()
+  /// @throws CameraError when the camera does not answer
+  std::string adjust_exposure(const AravisSettings& wanted, const ExposureOrder& order);
   /// @throws CameraError when the camera does not take it
   void software_trigger();
   /// The line that tells of the lock; low in the beginning.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 #include "camera/aravis/features.hpp"
@@ -132,6 +133,15 @@ void set_gain(ArvCamera* camera, double gain_db, std::vector<CameraNote>& notes)
                               " dB: the camera allows " + range +
                               (gain.unit == Unit::Factor ? " as a factor" : " dB") +
                               because(refused)));
+}
+
+double read_gain_db(ArvCamera* camera, SettableRange& range) {
+  range = {};
+  const Gain gain = find(camera);
+  if (gain.name == nullptr || gain.unit == Unit::Steps)
+    return std::numeric_limits<double>::quiet_NaN();
+  range = {.lowest = to_db(gain, gain.lowest), .highest = to_db(gain, gain.highest)};
+  return to_db(gain, get(camera, gain));
 }
 
 }  // namespace driftd::camera::aravis

@@ -155,6 +155,17 @@ class AravisSource final : public FrameSource {
     wake_.notify_all();
   }
 
+  std::uint64_t order_exposure(const ExposureOrder& order) override {
+    std::uint64_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      exposure_ = order;
+      number = ++exposure_orders_;
+    }
+    wake_.notify_all();
+    return number;
+  }
+
   ClockRate clock_rate(bool wanted) noexcept override {
     if (wanted) clock_wanted_ns_.store(monotonic_ns(), std::memory_order_relaxed);
     return clock_rate_.load(std::memory_order_relaxed);
@@ -229,7 +240,11 @@ class AravisSource final : public FrameSource {
     {
       const std::lock_guard lock(mutex_);
       const std::uint64_t before = info_.connection;
+      const std::uint64_t order = info_.exposure_order;
+      const std::string problem = info_.exposure_problem;
       info_ = connection_->info();
+      info_.exposure_order = order;
+      info_.exposure_problem = problem;
       info_.connection = before + 1;
       if (before > 0) ++reconnects_;
     }
@@ -311,8 +326,47 @@ class AravisSource final : public FrameSource {
       clock_rate_ = connection_->clock_rate(now_ns, now_ns - clock_wanted_ns_ < kClockWantedNs);
     if (!why.empty()) return lose(why);
     if (line_is_due(now_ns)) tell_line(now_ns);
+    adjust_exposure();
     if (connection_->heartbeat_is_due(now_ns) && may_answer()) connection_->keep_control(now_ns);
     if (now_ns >= next_temperature_ns_) ask_temperature(now_ns);
+  }
+
+  /// Under the mutex.
+  [[nodiscard]] bool exposure_is_due() const noexcept {
+    return connection_ && exposure_orders_ != info_.exposure_order;
+  }
+
+  void adjust_exposure() {
+    ExposureOrder order;
+    std::uint64_t number = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!exposure_is_due()) return;
+      order = exposure_;
+      number = exposure_orders_;
+    }
+    AravisSettings wanted = shared_.settings;
+    wanted.exposure_us = order.exposure_us.value_or(wanted.exposure_us);
+    wanted.gain_db = order.gain_db.value_or(wanted.gain_db);
+    std::string problem = "the camera does not answer";
+    try {
+      if (may_answer()) problem = connection_->adjust_exposure(wanted, order);
+    } catch (const CameraError& error) {
+      problem = error.what();
+    }
+    if (problem.empty()) {
+      shared_.settings.exposure_us = wanted.exposure_us;
+      shared_.settings.gain_db = wanted.gain_db;
+    }
+    const SourceInfo& now = connection_->info();
+    const std::lock_guard lock(mutex_);
+    info_.exposure_us = now.exposure_us;
+    info_.exposure_range_us = now.exposure_range_us;
+    info_.gain_db = now.gain_db;
+    info_.gain_range_db = now.gain_range_db;
+    info_.frame_rate_hz = now.frame_rate_hz;
+    info_.exposure_order = number;
+    info_.exposure_problem = std::move(problem);
   }
 
   [[nodiscard]] bool line_is_due(std::int64_t now_ns) const noexcept {
@@ -414,10 +468,13 @@ class AravisSource final : public FrameSource {
     return false;
   }
 
-  /// Less long where the line has to be set. @returns true when the source is to stop
+  /// Less long where the line or the exposure has to be set. @returns true when the source is to
+  /// stop
   bool sleep_for(std::chrono::nanoseconds time) {
     std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, time, [this] { return stopping_ || line_is_due(monotonic_ns()); });
+    wake_.wait_for(lock, time, [this] {
+      return stopping_ || line_is_due(monotonic_ns()) || exposure_is_due();
+    });
     return stopping_;
   }
 
@@ -466,6 +523,8 @@ class AravisSource final : public FrameSource {
   std::condition_variable wake_;
   bool stopping_ = false;
   SourceInfo info_;
+  ExposureOrder exposure_;  ///< the last one ordered
+  std::uint64_t exposure_orders_ = 0;
   std::deque<SourceEvent> events_;
 };
 

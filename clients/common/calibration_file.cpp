@@ -62,7 +62,7 @@ std::string body(const Entries& entries) {
 /// @param before  of the configuration as it is
 std::string compose(const CalibrationFile& file, const Entries& entries,
                     const config::Origins& before) {
-  std::string text = comment(fmt::format("Measured by `{}`, {}.", file.command, date_now()));
+  std::string text = comment(fmt::format("{} by `{}`, {}.", file.how, file.command, date_now()));
   for (const std::string& subject : file.subject) text += comment(subject);
   text += comment("driftd reads it over " + file.config.filename().string() +
                   " (docs/reference/configuration.md, \"Drop-in files\"); the next such command");

@@ -23,6 +23,7 @@ struct CalibrationFile {
   std::string name;                  ///< in its folder of drop-ins: "stage-calibration.yaml"
   std::string command;               ///< that measured
   std::vector<std::string> subject;  ///< what was measured, for people: "camera: ... SIM01 ..."
+  std::string how = "Measured";      ///< or "Chosen"
 
   std::filesystem::path path() const;
 };

@@ -27,9 +27,11 @@
 #include "clients/driftctl/camera/snapshot_image.hpp"
 #include "clients/driftctl/commands/calibrate_camera.hpp"
 #include "clients/driftctl/commands/calibrate_stage.hpp"
+#include "clients/driftctl/commands/exposure.hpp"
 #include "clients/driftctl/commands/keep_snapshot.hpp"
 #include "clients/driftctl/commands/keygen.hpp"
 #include "clients/driftctl/commands/lock.hpp"
+#include "clients/driftctl/commands/markers.hpp"
 #include "clients/driftctl/commands/move.hpp"
 #include "clients/driftctl/commands/place.hpp"
 #include "clients/driftctl/doctor/command.hpp"
@@ -55,7 +57,6 @@ constexpr int kQueueMessages = 10'000;
 struct Options : CommonOptions {
   double watch_for_s = 0;  ///< 0: until interrupted
   double measure_s = 0;
-  bool find_markers = false;
   std::string snapshot_file;
   CalibrateStageOptions stage;
   DoctorOptions doctor;
@@ -77,31 +78,6 @@ void print_status(const Options& options) {
   const std::int64_t now_ns = monotonic_ns();
   view.set_status(reply.body.at("status"), now_ns);
   print_lines(view.summary(now_ns));
-}
-
-void print_markers(const Options& options) {
-  nlohmann::json command{{"command", "markers"}};
-  if (options.find_markers) command["find"] = true;
-  const Reply reply = send(options, command);
-  if (options.json) {
-    fmt::print("{}\n", reply.body.dump());
-    return;
-  }
-  DaemonView view;
-  view.set_markers(reply.body);
-  print_lines(view.marker_table(SIZE_MAX));
-  if (reply.body.contains("outdated_s"))
-    fmt::print("as they were {:.1f} s ago: no frame has shown them since\n",
-               reply.body["outdated_s"].get<double>());
-  const nlohmann::json rejected = reply.body.value("rejected", nlohmann::json::array());
-  if (!rejected.empty())
-    fmt::print("{} {} no marker:\n", counted(rejected.size(), "other spot"),
-               rejected.size() == 1 ? "is" : "are");
-  for (const nlohmann::json& spot : rejected)
-    fmt::print("{:>9.1f} {:>9.1f} px  {}\n", spot.at("x_px").get<double>(),
-               spot.at("y_px").get<double>(), spot.at("reason").get<std::string>());
-  if (const std::string offer = reply.body.value("offer", ""); !offer.empty())
-    fmt::print("{}\n", offer);
 }
 
 void change_state(const Options& options, const char* command) {
@@ -331,9 +307,8 @@ void add_commands(CLI::App& app, Options& options) {
       ->callback([&] { save_raw_frames(options); });
   add_export(app);
   add_report(app);
-  CLI::App* markers = app.add_subcommand("markers", "Print the markers");
-  markers->add_flag("--find", options.find_markers, "Look for markers anew (only while idle)");
-  markers->callback([&] { print_markers(options); });
+  add_markers(app, options);
+  add_exposure(app, options);
   CLI::App* snapshot = app.add_subcommand(
       "snapshot",
       "Draw the current frame with its ROIs to a PNG file. Colours: green good, blue not yet "

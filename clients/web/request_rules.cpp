@@ -142,8 +142,8 @@ std::optional<Response> refuse_request(const Request& request, const Rules& rule
 }
 
 bool only_observes(const nlohmann::json& command) {
-  constexpr std::array<std::string_view, 7> kObserving = {
-      "status", "markers", "snapshot", "calibration", "record", "place", "access"};
+  constexpr std::array<std::string_view, 8> kObserving = {
+      "status", "markers", "snapshot", "calibration", "record", "place", "exposure", "access"};
   const auto name = command.find("command");
   if (name == command.end() || !name->is_string()) return false;
   const auto& text = name->get_ref<const std::string&>();

@@ -63,12 +63,14 @@ struct MarkerSet {
   control::MarkerTrust trust;
   /// A fitter for ROIs of the markers' side; none: the loop's first fitter.
   std::shared_ptr<fitter::LiveFitter> fitter = nullptr;
+  bool roles_stay = false;  ///< somebody chose them: witnesses do not take turns
 };
 
 /// What the loop reports of each marker after each frame (latest value).
 struct MarkersReport {
   std::uint64_t frame_id = 0;
   std::int64_t arrival_ns = 0;
+  std::uint64_t commands_taken = 0;  ///< the loop's, before that frame
   std::size_t count = 0;
   struct Entry {
     control::Marker marker;

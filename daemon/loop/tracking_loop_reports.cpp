@@ -54,9 +54,10 @@ void TrackingLoop::learn_of_frame() noexcept {
     residual_.measured(drift, supervisor_.moved_nm(), interval_s, 1e-9 * supervisor_.period().ns());
   report_.residual = residual_.state();
   if (!set_) return;
-  set_->trust.after_frame(
-      set_->estimator, drift, observations_,
-      {.interval_s = interval_s, .locked = locked, .period_s = settings_.rotate_witness_s});
+  set_->trust.after_frame(set_->estimator, drift, observations_,
+                          {.interval_s = interval_s,
+                           .locked = locked,
+                           .period_s = set_->roles_stay ? 0 : settings_.rotate_witness_s});
 }
 
 /// What the stage says of its place against what the stage model has it be.
@@ -131,6 +132,7 @@ void TrackingLoop::report_markers() noexcept {
   MarkersReport& out = ports_.markers.writing();
   out.frame_id = record_.frame_id;
   out.arrival_ns = record_.arrival_ns;
+  out.commands_taken = report_.commands_taken;
   out.count = set_ ? set_->estimator.markers().size() : 0;
   for (std::size_t i = 0; i < out.count; ++i) {
     out.entries[i] = {set_->estimator.markers()[i], observations_[i],

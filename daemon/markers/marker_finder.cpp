@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/markers/marker_finder.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "control/search/turned_constellation.hpp"
 
@@ -24,6 +28,39 @@ FittedCandidates fit_candidates(const camera::Frame& frame, std::span<const std:
   return found;
 }
 
+/// A part of a frame, as a frame of its own.
+struct Part {
+  camera::Frame frame;
+  std::vector<std::uint16_t> pixels;
+};
+
+/// What a spot there is judged by: its surroundings, neighbours included. Large frames full of
+/// texture take no longer.
+Part part_around(control::Vec2 place_px, const camera::Frame& frame,
+                 std::span<const std::uint16_t> pixels, int roi_px) {
+  constexpr int kLeastReachPx = 64;
+  const int reach_px = std::max(kLeastReachPx, 3 * roi_px);
+  const auto range = [&](double place, int offset, int size) {
+    const int middle = std::clamp(static_cast<int>(std::lround(place)) - offset, 0, size - 1);
+    const int begin = std::max(0, middle - reach_px);
+    return std::pair{begin, std::min(size, middle + reach_px + 1) - begin};
+  };
+  const auto [x, width] = range(place_px.x, frame.offset_x_px, frame.width_px);
+  const auto [y, height] = range(place_px.y, frame.offset_y_px, frame.height_px);
+  Part part{.frame = frame, .pixels = {}};
+  part.frame.width_px = width;
+  part.frame.height_px = height;
+  part.frame.offset_x_px += x;
+  part.frame.offset_y_px += y;
+  for (int row = y; row < y + height; ++row) {
+    const auto begin = static_cast<std::size_t>(row) * static_cast<std::size_t>(frame.width_px) +
+                       static_cast<std::size_t>(x);
+    const auto line = pixels.subspan(begin, static_cast<std::size_t>(width));
+    part.pixels.insert(part.pixels.end(), line.begin(), line.end());
+  }
+  return part;
+}
+
 }  // namespace
 
 control::DetectionResult find_markers(const camera::Frame& frame,
@@ -34,6 +71,39 @@ control::DetectionResult find_markers(const camera::Frame& frame,
   const FittedCandidates found = fit_candidates(frame, pixels, settings, options, bounds);
   return control::judge_candidates(found.candidates, found.fits, frame.width_px, frame.height_px,
                                    frame.offset_x_px, frame.offset_y_px, settings);
+}
+
+SpotAt find_spot_at(control::Vec2 place_px, const camera::Frame& frame,
+                    std::span<const std::uint16_t> pixels,
+                    const control::DetectionSettings& settings, const fitter::FitOptions& options) {
+  const Part part = part_around(place_px, frame, pixels, settings.roi_px);
+  control::DetectionSettings any = settings;
+  any.max_count = static_cast<int>(control::kMaxMarkers);
+  any.border_px = 0;
+  any.min_distance_px = 0.5 * (settings.roi_px + 1);
+  any.witness_fraction = 0;
+  const control::DetectionResult found = find_markers(part.frame, part.pixels, any, options);
+  double nearest_px = 0.5 * settings.roi_px;
+  const double reach_px = nearest_px;
+  const auto is_nearer = [&](double x_px, double y_px) {
+    const double away_px = std::hypot(x_px - place_px.x, y_px - place_px.y);
+    if (away_px > nearest_px) return false;
+    nearest_px = away_px;
+    return true;
+  };
+  SpotAt spot{.place_px = {},
+              .problem = fmt::format("no spot within {:.1f} px of ({:.1f}, {:.1f})", reach_px,
+                                     place_px.x, place_px.y)};
+  for (const control::Rejection& other : found.rejected) {
+    if (is_nearer(other.x_px, other.y_px))
+      spot.problem =
+          fmt::format("the spot at ({:.1f}, {:.1f}): {}", other.x_px, other.y_px, other.reason);
+  }
+  nearest_px = reach_px;  // one that is good goes before any that is not
+  for (const control::Marker& marker : found.markers) {
+    if (is_nearer(marker.x_px, marker.y_px)) spot = {{marker.x_px, marker.y_px}, {}};
+  }
+  return spot;
 }
 
 control::ConstellationMatch find_markers_again(

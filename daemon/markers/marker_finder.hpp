@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "camera/frame.hpp"
@@ -22,6 +23,20 @@ control::DetectionResult find_markers(const camera::Frame& frame,
                                       const control::DetectionSettings& settings,
                                       const fitter::FitOptions& options,
                                       control::SearchBounds* bounds = nullptr);
+
+/// What there is where somebody pointed at.
+struct SpotAt {
+  control::Vec2 place_px;  ///< sensor pixels
+  std::string problem;     ///< a sentence: why it makes no marker; "": it does
+};
+
+/// The spot next to a place, at most half a ROI away, that could be a marker; its distance to
+/// border and neighbours is whoever's who pointed, as long as its ROI lies in the frame and has no
+/// other spot in its inner half.
+/// @param place_px  sensor pixels; @param pixels, settings, options  as above
+SpotAt find_spot_at(control::Vec2 place_px, const camera::Frame& frame,
+                    std::span<const std::uint16_t> pixels,
+                    const control::DetectionSettings& settings, const fitter::FitOptions& options);
 
 /// Pairs of a marker and a spot that a search for known markers compares at most; beyond it the
 /// faintest spots are left out. The time goes with the square of this number.

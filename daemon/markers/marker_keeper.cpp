@@ -57,7 +57,10 @@ void MarkerKeeper::turn(std::int64_t now_ns) {
 }
 
 void MarkerKeeper::begin_if_due(std::int64_t now_ns) {
-  if (find_ && find_->stage == Find::Stage::Asked) return ask_for_frame(now_ns);
+  if (find_ && find_->stage == Find::Stage::Asked) {
+    if (!go_on_without_frame(now_ns)) ask_for_frame(now_ns);
+    return;
+  }
   const bool listed = config_.markers.mode == config::MarkerMode::List;
   const bool wants_before = before() != nullptr;
   if (!has_markers_ && listed && !wants_before && !awaits_camera()) return adopt_listed();
@@ -74,7 +77,7 @@ bool MarkerKeeper::are_gone(std::int64_t now_ns) {
   const std::int64_t since_ns = loop.markers_gone_since_ns;
   if (since_ns == 0) told_search_ = ToldSearch::Nothing;
   const std::int64_t after_ns = config_.markers.find_again_after_ms * kMillisecond;
-  return since_ns != 0 && after_ns > 0 &&
+  return since_ns != 0 && after_ns > 0 && too_few().empty() &&
          now_ns - since_ns >= loop.timeout_ns(after_ns, kFramesToSettle);
 }
 
@@ -93,7 +96,8 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
     searched_ns_.reset();
     return;
   }
-  const bool commanded = find_ && find_->stage == Find::Stage::Asked;
+  const bool needs_none = find_ && find_->choice && find_->choice->add.empty() && !find_->renews;
+  const bool commanded = find_ && find_->stage == Find::Stage::Asked && !needs_none;
   const bool again = has_markers_ && !commanded && before() == nullptr;
   if (again && !are_gone(now_ns)) return;  // they are in their ROIs again
   const camera::PixelFormat format = image->frame.format;
@@ -103,11 +107,17 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
                       .options = fit_options(config, format, fitter_.estimator),
                       .known = nullptr,
                       .constellation = constellation_settings(config)};
+  if (commanded && find_->choice) {
+    search.pointed = find_->choice->add;
+    const std::size_t used = has_markers_ ? loop_.markers().count : 0;
+    search.beside = used - std::min(used, find_->choice->remove.size());
+  }
   if (again) {
     search.known = std::make_unique<MarkersReport>(loop_.markers());
   } else {
     search.finds_saturation = config_.camera.saturation_adu == 0;
-    search.chooses_size = wants_sizes(config_);
+    // Beside those in use others have their size.
+    search.chooses_size = wants_sizes(config_) && (!search.pointed || !has_markers_);
     if (search.chooses_size) {
       search.detection = open_detection_settings(config_, format);
       search.detection.saturation_adu = detection_settings(config, format).saturation_adu;
@@ -119,7 +129,7 @@ void MarkerKeeper::take_frame(std::int64_t now_ns) {
     search.make_fitter = fitter_maker(format);
     if (commanded && find_->place)
       search.before = search_for(find_->place->markers, format, true);
-    else if (const SavedLock* lock = before(commanded))
+    else if (const SavedLock* lock = before(commanded); lock != nullptr && !search.pointed)
       search.before = search_for(*lock, format, false);
   }
   if (!worker_.begin(std::move(search))) return;
@@ -195,6 +205,7 @@ void MarkerKeeper::finish_new(const MarkerSearchResult& result, std::int64_t now
     return end_find(CommandRefused{Refusal::Internal, result.failure});
   }
   if (commanded && find_->place) return finish_place(result, now_ns);
+  if (commanded && find_->choice) return finish_choice(result, now_ns);
   if (result.before && result.match.found) return finish_before(result, now_ns);
   const std::vector<control::Marker>& markers = result.found.markers;
   const auto& rejected = result.found.rejected;
@@ -272,6 +283,7 @@ bool MarkerKeeper::adopt(const std::vector<control::Marker>& markers,
     set.tracker.move_all(set.estimator.reference_px(), displacement_px);
   }
   command.markers->fitter = result.fitter ? result.fitter->fitter : fitter_.fitter;
+  command.markers->roles_stay = result.chosen;
   const auto number = loop_.send(std::move(command));
   if (!number) return false;
   if (result.fitter) {
@@ -288,6 +300,8 @@ bool MarkerKeeper::adopt(const std::vector<control::Marker>& markers,
     saturation_adu_ = static_cast<int>(result.clip.level_adu);
   adopted_ = *number;
   has_markers_ = true;
+  chosen_ = result.chosen;
+  tracking_ = tracking_count(markers);
   told_none_found_ = false;
   return true;
 }
@@ -317,7 +331,7 @@ void MarkerKeeper::learn_saturation(const control::ClipLevel& clip) {
 }
 
 void MarkerKeeper::find(Answer answer, std::int64_t now_ns) {
-  if (config_.markers.mode == config::MarkerMode::List) {
+  if (config_.markers.mode == config::MarkerMode::List && !chosen_) {
     throw CommandRefused{Refusal::Refused,
                          "markers.mode is `list`: those of markers.list are used, and no others "
                          "are looked for"};
@@ -329,8 +343,8 @@ void MarkerKeeper::find(Answer answer, std::int64_t now_ns) {
 void MarkerKeeper::begin_find(Answer answer, std::int64_t now_ns) {
   if (!may_find()) {
     throw CommandRefused{Refusal::Refused,
-                         fmt::format("markers are looked for while the lock is `idle` or `lost`, "
-                                     "and it is `{}`: `driftctl unlock` first",
+                         fmt::format("markers are looked for and chosen while the lock is `idle` "
+                                     "or `lost`, and it is `{}`: `driftctl unlock` first",
                                      control::name_of(loop_.report().lock.state))};
   }
   if (find_) throw CommandRefused{Refusal::Busy, "markers are being looked for already"};
@@ -352,29 +366,40 @@ void MarkerKeeper::go_on_with_find(std::int64_t now_ns) {
     case Find::Stage::Begun:
       return;  // the search is bounded
     case Find::Stage::Adopted:
-      if (loop_.has_taken(adopted_)) {
-        find_->stage = Find::Stage::Taken;
-        find_->frame_id = loop_.markers().frame_id;
-      } else if (late) {
-        end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take the markers"});
-      }
-      return;
-    case Find::Stage::Taken:
-      if (loop_.markers().frame_id != find_->frame_id) {
+      if (are_measured()) {
         find_->reply["markers"] = markers();
+        find_->reply["chosen"] = chosen_;
         if (interrupted_ != nullptr && !find_->place) add_offer(find_->reply);
         end_find(Reply{.fields = find_->reply});
+      } else if (late && !loop_.has_taken(adopted_)) {
+        end_find(CommandRefused{Refusal::Timeout, "the tracking loop does not take the markers"});
       } else if (late) {
         end_find(CommandRefused{Refusal::NoFrame,
-                                "the markers found are in use, but no frame came to measure them",
+                                "the markers are in use, but no frame came to measure them",
                                 find_->reply});
       }
   }
 }
 
+/// Whether the newest report is of the markers in use.
+bool MarkerKeeper::are_measured() const noexcept {
+  return loop_.markers().commands_taken >= adopted_;
+}
+
 /// There is a lock to go back to: whether it still can be is what who asked has to know.
 void MarkerKeeper::add_offer(nlohmann::json& reply) const {
   if (const std::string offer = interrupted_->offer(); !offer.empty()) reply["offer"] = offer;
+}
+
+std::string MarkerKeeper::too_few() const {
+  if (!has_markers_) return "no markers are known yet: `driftctl markers --find` tells why";
+  // Those found or listed are enough.
+  if (!chosen_ || tracking_ >= config_.drift.min_markers) return {};
+  return fmt::format(
+      "{} chosen, and a lock needs {} (drift.min_markers): choose more, or let driftd choose "
+      "(`driftctl markers --find`)",
+      counted(static_cast<std::size_t>(tracking_), "tracking marker is", "tracking markers are"),
+      config_.drift.min_markers);
 }
 
 bool MarkerKeeper::may_find() const noexcept {
@@ -393,7 +418,7 @@ void MarkerKeeper::end_find(const Outcome& outcome) {
 nlohmann::json MarkerKeeper::listed() const {
   const LoopReport& loop = loop_.report();
   const std::int64_t arrival_ns = loop_.markers().arrival_ns;
-  nlohmann::json reply = {{"markers", markers()}};
+  nlohmann::json reply = {{"markers", markers()}, {"chosen", chosen_}};
   if (arrival_ns > 0 && !loop.is_current(arrival_ns, loop.time_ns))
     reply["outdated_s"] = 1e-9 * static_cast<double>(loop.time_ns - arrival_ns);
   return reply;

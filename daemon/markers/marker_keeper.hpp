@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Keeps the loop supplied with markers: looks for the first ones, for new ones or those of a place
-// on command, and for those that have left their ROIs. A worker looks; this decides when, in what,
-// and what becomes of the result. Housekeeping thread; nothing here waits.
+// on command, for what somebody pointed at, and for those that have left their ROIs. A worker
+// looks; this decides when, in what, and what becomes of the result. Housekeeping thread; nothing
+// here waits.
 #pragma once
 
 #include <cstdint>
@@ -51,19 +52,33 @@ class MarkerKeeper {
 
   /// Goes on with the search under way, or begins one that is due.
   void turn(std::int64_t now_ns);
-  /// Looks for markers anew; answered when the loop has measured them, or when there are too few.
+  /// Looks for markers anew, or takes those listed anew; answered when the loop has measured them,
+  /// or when there are too few.
   /// @throws CommandRefused at once: not possible now
   void find(Answer answer, std::int64_t now_ns);
   /// Looks for those of a place, and for no others; answered when the loop has measured them
   /// against their references, or when they are not used, with nothing changed.
   /// @throws CommandRefused at once: not possible now
   void find_place(WantedPlace place, Answer answer, std::int64_t now_ns);
+  /// Changes those in use as somebody chose, whole or not at all: without the references that they
+  /// had. Answered when the loop has measured them, or when nothing is changed. They stay until
+  /// find(), find_place() or this changes them. @throws CommandRefused at once: not possible now
+  void choose(MarkerChoice choice, Answer answer, std::int64_t now_ns);
+  /// Gives the loop those in use anew, with places of now and without references, as the camera is
+  /// exposed otherwise; those of a lock to go back to keep what they have.
+  /// @param gain_changed  a saturation that an image showed may be another, too
+  /// @returns false, with nothing begun, where there is nothing to renew; no answer comes then
+  bool renew(bool gain_changed, Answer answer, std::int64_t now_ns);
   /// Answers who waits for a place: it is not wanted any more.
   void forget_place(const CommandRefused& refused);
   /// Answers the find that waits, if there is one.
   void refuse_pending(const CommandRefused& refused) { end_find(refused); }
 
   bool has_markers() const noexcept { return has_markers_; }
+  /// Whether somebody chose them by command.
+  bool are_chosen() const noexcept { return chosen_; }
+  /// Why nothing can be locked by those in use; "": nothing is against it.
+  std::string too_few() const;
   bool find_pending() const noexcept { return find_.has_value(); }
   /// A thread of its own does, and nothing else is waited for.
   bool is_searching() const noexcept { return worker_.busy() && loop_.has_taken_all(); }
@@ -79,7 +94,8 @@ class MarkerKeeper {
   MarkerSizes sizes() const noexcept {
     return {.spot_sigma_px = size_ ? size_->sigma_px : 0,
             .roi_px = size_ ? size_->roi_px : 0,
-            .saturation_adu = saturation_adu_};
+            .saturation_adu = saturation_adu_,
+            .chosen = chosen_};
   }
 
  private:
@@ -87,11 +103,12 @@ class MarkerKeeper {
   enum class ToldSearch : std::uint8_t { Nothing, Found, NotFound };
   /// A command to find markers, from its request to its answer.
   struct Find {
-    enum class Stage : std::uint8_t { Asked, Begun, Adopted, Taken } stage = Stage::Asked;
+    enum class Stage : std::uint8_t { Asked, Begun, Adopted } stage = Stage::Asked;
     Answer answer;
-    std::optional<WantedPlace> place = std::nullopt;  ///< none: any markers
-    std::int64_t until_ns = 0;   ///< for the frame, then for the markers' measurement
-    std::uint64_t frame_id = 0;  ///< the newest when the loop had taken the markers
+    std::optional<WantedPlace> place = std::nullopt;    ///< none: any markers ...
+    std::optional<MarkerChoice> choice = std::nullopt;  ///< ... but for a choice
+    bool renews = false;                                ///< which is none: the same once more
+    std::int64_t until_ns = 0;  ///< for the frame, then for the markers' measurement
     nlohmann::json reply = nlohmann::json::object();
   };
 
@@ -114,6 +131,14 @@ class MarkerKeeper {
   bool adopt_saved(const SavedLock& lock, const MarkerSearchResult& result, const char* whose);
   void tell_saved(const MarkerSearchResult& result, const char* whose);
   void begin_find(Answer answer, std::int64_t now_ns);
+  bool go_on_without_frame(std::int64_t now_ns);
+  void relist(std::int64_t now_ns);
+  bool are_measured() const noexcept;
+  std::vector<control::Marker> kept(const MarkerChoice& choice) const;
+  std::size_t most_markers() const noexcept;
+  void check_choice(const MarkerChoice& choice) const;
+  std::string outside(control::Vec2 place_px) const;
+  void finish_choice(const MarkerSearchResult& result, std::int64_t now_ns);
   bool engaged_meanwhile();
   void await_measurement(nlohmann::json reply, std::int64_t now_ns);
   FitterMaker fitter_maker(camera::PixelFormat format) const;
@@ -144,6 +169,8 @@ class MarkerKeeper {
   Stage stage_ = Stage::Idle;
   std::optional<Find> find_;
   bool has_markers_ = false;
+  bool chosen_ = false;                      ///< those in use, by command
+  int tracking_ = 0;                         ///< so many of them
   std::optional<std::int64_t> searched_ns_;  ///< when a frame was asked for last; none: search now
   bool told_none_found_ = false;
   ToldSearch told_search_ = ToldSearch::Nothing;  ///< since the markers were gone

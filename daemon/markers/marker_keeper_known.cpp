@@ -85,6 +85,7 @@ bool MarkerKeeper::adopt_saved(const SavedLock& lock, const MarkerSearchResult& 
   }
   MarkerSearchResult as_before;
   as_before.fitter = result.fitter;
+  as_before.chosen = lock.chosen;
   const bool are_open = config_.optics.spot_sigma_px == 0 || config_.fitter.roi_px == 0;
   if (are_open && lock.spot_sigma_px > 0 && lock.roi_px > 0) as_before.size = size_of(lock, whose);
   as_before.clip.level_adu = static_cast<std::uint32_t>(lock.saturation_adu);

@@ -17,12 +17,12 @@ bool wants_another_fitter(const MarkerSearch& search, const control::DetectionSe
   return another && search.make_fitter;
 }
 
-/// Any markers, once saturation and the size of the spots are known.
-void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
-              MarkerSearchResult& result) {
+/// What the image itself tells: its saturation, and the size of its spots.
+/// @returns false where that was to be chosen and cannot be
+bool learn_of_image(const MarkerSearch& search, control::SearchBounds& bounds,
+                    control::DetectionSettings& detection, fitter::FitOptions& options,
+                    MarkerSearchResult& result) {
   const FrameImage& image = *search.image;
-  control::DetectionSettings detection = search.detection;
-  fitter::FitOptions options = search.options;
   const control::ClipLevel clip = control::clip_level(image.pixels);
   const bool clipped = clip.level_adu > 0 && clip.level_adu < detection.saturation_adu;
   if (search.finds_saturation && clipped) {
@@ -30,12 +30,44 @@ void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
     detection.saturation_adu = clip.level_adu;
     options.saturation_adu = static_cast<float>(clip.level_adu);
   }
-  if (search.chooses_size) {
-    result.size = control::choose_spot_size(image.pixels, image.frame.width_px,
-                                            image.frame.height_px, detection, bounds.stop);
-    if (!result.size->chosen()) return;
-    detection = control::settings_for(*result.size, detection);
+  if (!search.chooses_size) return true;
+  result.size = control::choose_spot_size(image.pixels, image.frame.width_px, image.frame.height_px,
+                                          detection, bounds.stop);
+  if (!result.size->chosen()) return false;
+  detection = control::settings_for(*result.size, detection);
+  return true;
+}
+
+/// Spots where somebody pointed at.
+void find_pointed(const MarkerSearch& search, control::SearchBounds& bounds,
+                  MarkerSearchResult& result) {
+  const FrameImage& image = *search.image;
+  control::DetectionSettings detection = search.detection;
+  fitter::FitOptions options = search.options;
+  if (!learn_of_image(search, bounds, detection, options, result)) {
+    result.no_spot = result.size->reason;
+    return;
   }
+  for (const PointedPlace& place : *search.pointed) {
+    const SpotAt spot = find_spot_at(place.place_px, image.frame, image.pixels, detection, options);
+    if (!spot.problem.empty()) {
+      result.no_spot = spot.problem;
+      return;
+    }
+    result.pointed_px.push_back(spot.place_px);
+  }
+  const std::size_t count = search.beside + result.pointed_px.size();
+  if (wants_another_fitter(search, detection, count))
+    result.fitter = search.make_fitter(detection, count);
+}
+
+/// Any markers, once saturation and the size of the spots are known.
+void find_new(const MarkerSearch& search, control::SearchBounds& bounds,
+              MarkerSearchResult& result) {
+  const FrameImage& image = *search.image;
+  control::DetectionSettings detection = search.detection;
+  fitter::FitOptions options = search.options;
+  if (!learn_of_image(search, bounds, detection, options, result)) return;
   result.found = find_markers(image.frame, image.pixels, detection, options, &bounds);
   const auto tracking = std::count_if(
       result.found.markers.begin(), result.found.markers.end(),
@@ -72,6 +104,8 @@ MarkerSearchResult carry_out(const MarkerSearch& search, const std::stop_token& 
     if (result.again) {
       result.match = find_markers_again(*search.known, image.frame, image.pixels, search.detection,
                                         search.options, search.constellation, &bounds);
+    } else if (search.pointed) {
+      find_pointed(search, bounds, result);
     } else if (!search.before || !find_those_of_before(search, bounds, result)) {
       if (!search.before || !search.before->no_others) find_new(search, bounds, result);
     }

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "control/search/clip_level.hpp"
 #include "control/search/constellation.hpp"
@@ -19,6 +20,7 @@
 #include "control/search/spot_size.hpp"
 #include "daemon/loop/frame_copy.hpp"
 #include "daemon/loop/loop_values.hpp"
+#include "daemon/markers/marker_choice.hpp"
 #include "daemon/markers/marker_finder.hpp"
 #include "daemon/setup/fitter_choice.hpp"
 #include "fitter/fitter.hpp"
@@ -47,6 +49,9 @@ struct MarkerSearch {
   /// The markers to be found again; none: any markers.
   std::unique_ptr<const MarkersReport> known;
   std::optional<SearchForBefore> before = std::nullopt;
+  /// Spots at these places, and nothing else, to be followed beside so many markers.
+  std::optional<std::vector<PointedPlace>> pointed = std::nullopt;
+  std::size_t beside = 0;
   control::ConstellationSettings constellation;  ///< for those known
   /// For any markers: the spots' size is chosen from the image, where `detection` has it open.
   bool chooses_size = false;
@@ -70,8 +75,11 @@ struct MarkerSearchResult {
   control::ClipLevel clip;                ///< of the image, below what counted as saturated
   std::optional<ChosenFitter> fitter;     ///< for these, where it has to be another
   control::DetectionResult found;
+  std::vector<control::Vec2> pointed_px;  ///< the spots pointed at, sensor pixels
+  std::string no_spot;                    ///< why one of these is none; "": all are
   control::ConstellationMatch match;
   std::size_t spots_left_out = 0;  ///< beyond the bounds of a search; the faintest
+  bool chosen = false;             ///< somebody chose these markers by command
   std::string failure;             ///< not empty: the search broke off for this
 };
 

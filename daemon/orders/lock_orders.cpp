@@ -55,9 +55,7 @@ void LockOrders::lock(Answer answer, std::int64_t now_ns,
                       std::optional<LockResumption> resumption) {
   check_can_lock();
   if (!loop_.report().has_frames()) throw CameraWatch::no_frames();
-  if (!has_markers_())
-    throw CommandRefused{Refusal::Refused,
-                         "no markers are known yet: `driftctl markers --find` tells why"};
+  if (const std::string why = too_few_(); !why.empty()) throw CommandRefused{Refusal::Refused, why};
   const StageForLock stage = ask_stage();
   if (stage.refuses) {
     throw CommandRefused{Refusal::Refused,
@@ -203,8 +201,8 @@ void LockOrders::lock_at_start(std::int64_t now_ns) {
   const StageForLock stage = ask_stage();
   if (!report.has_frames())
     waits_for_ = CameraWatch::no_frames().text;
-  else if (!has_markers_())
-    waits_for_ = "no markers are known yet";
+  else if (const std::string why = too_few_(); !why.empty())
+    waits_for_ = why;
   else if (!report.sees_drift())
     waits_for_ = "too few markers are measured now";
   else if (stage.refuses)

@@ -30,14 +30,14 @@ struct StageForLock {
 
 class LockOrders {
  public:
-  /// @param has_markers  whether the loop was given markers
+  /// @param too_few  why the markers that the loop was given are none to lock by; "": they are
   /// @param stage  asked before each order to lock
   LockOrders(LockOrderSettings settings, CorrectionGate& gate, LoopControl& loop,
-             std::function<bool()> has_markers, std::function<StageForLock()> stage = {})
+             std::function<std::string()> too_few, std::function<StageForLock()> stage = {})
       : settings_(settings),
         gate_(gate),
         loop_(loop),
-        has_markers_(std::move(has_markers)),
+        too_few_(std::move(too_few)),
         stage_(std::move(stage)) {}
 
   // A user's orders. Each is answered once the loop's report shows what came of it.
@@ -86,7 +86,7 @@ class LockOrders {
   LockOrderSettings settings_;
   CorrectionGate& gate_;
   LoopControl& loop_;
-  std::function<bool()> has_markers_;
+  std::function<std::string()> too_few_;
   std::function<StageForLock()> stage_;
   std::vector<Order> orders_;
   std::uint64_t lock_id_ = 0;

@@ -212,6 +212,7 @@ SavedLock LockSaver::saved() const {
                  .spot_sigma_px = sized.optics.spot_sigma_px,
                  .roi_px = sized.fitter.roi_px,
                  .saturation_adu = sizes.saturation_adu,
+                 .chosen = sizes.chosen,
                  .total_nm = loop.total_nm,
                  .carried_nm = loop.carried_nm,
                  .travelled_nm = loop.travelled_nm,

@@ -113,6 +113,8 @@ SavedLock saved_lock_of(const json& body) {
                  .spot_sigma_px = number(body.at("spot_sigma_px"), 0, 1e3),
                  .roi_px = static_cast<int>(number(body.at("roi_px"), 0, 1e3)),
                  .saturation_adu = static_cast<int>(number(body.at("saturation_adu"), 0, 1e6)),
+                 // A driftd in which nobody could choose them did not write it.
+                 .chosen = body.value("chosen", false),
                  .total_nm = vector(body.at("total_nm"), kFarthestNm),
                  .carried_nm = vector(body.at("carried_nm"), kFarthestNm),
                  .travelled_nm = vector(body.at("travelled_nm"), kFarthestNm),
@@ -158,6 +160,7 @@ json to_json(const SavedLock& lock) {
           {"spot_sigma_px", lock.spot_sigma_px},
           {"roi_px", lock.roi_px},
           {"saturation_adu", lock.saturation_adu},
+          {"chosen", lock.chosen},
           {"total_nm", to_json(lock.total_nm)},
           {"carried_nm", to_json(lock.carried_nm)},
           {"travelled_nm", to_json(lock.travelled_nm)},

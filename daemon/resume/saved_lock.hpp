@@ -54,6 +54,7 @@ struct SavedLock {
   double spot_sigma_px = 0;  ///< in use; 0: as configured, and not written then
   int roi_px = 0;            ///< likewise
   int saturation_adu = 0;    ///< as the image showed it; 0: it was known
+  bool chosen = false;       ///< somebody chose the markers by command: their roles stay
   Vec2 total_nm;             ///< that the stage was told last, from its place at lock
   Vec2 carried_nm;           ///< that place, from the one of the first of the locks it went on from
   Vec2 travelled_nm;         ///< that place, from the one at the daemon's start

@@ -20,7 +20,7 @@ std::string status_line(const nlohmann::json& status) {
   if (rest.empty() && !unrecorded.empty()) rest = ", nothing is recorded: " + unrecorded;
   std::string line = status.at("state");
   const std::string reason =
-      in_words(status.at("reason"), status.at("held_for"), status.at("held_first"));
+      driftd::in_words(status.at("reason"), status.at("held_for"), status.at("held_first"));
   if (reason != "none") line += " (" + reason + ')';
   const std::string problem = camera.at("problem");
   if (!camera.at("connected").get<bool>()) {

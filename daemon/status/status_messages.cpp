@@ -243,6 +243,7 @@ json marker_counts_json(const StatusInputs& in) {
           {"witness", witnesses},
           {"used", value_or_null(in.loop.drift.markers_used, is_current(in, in.loop.tracked_ns))},
           {"excluded", excluded},
+          {"chosen", in.markers_chosen},
           {"searches", in.marker_searches},
           {"found_again", in.markers_found_again}};
 }

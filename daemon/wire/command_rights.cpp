@@ -19,16 +19,19 @@ struct Right {
 };
 
 /// The first row that fits is a request's.
-constexpr std::array<Right, 18> kRights = {{
-    {"markers", true, &Roles::command, "markers with `find`"},
+constexpr std::array<Right, 20> kRights = {{
+    {"markers", true, &Roles::command,
+     "markers with `find`, `add`, `remove`, `tracking` or `witness`"},
     {"record", true, &Roles::command, "record with `start`, `stop` or `frames`"},
     {"place", true, &Roles::command, "place with `save` or `remove`", "show"},
+    {"exposure", true, &Roles::command, "exposure with `exposure_us` or `gain_db`"},
     {"status", false, &Roles::observe, "status"},
     {"markers", false, &Roles::observe, "markers"},
     {"snapshot", false, &Roles::observe, "snapshot"},
     {"calibration", false, &Roles::observe, "calibration"},
     {"record", false, &Roles::observe, "record"},
     {"place", false, &Roles::observe, "place"},
+    {"exposure", false, &Roles::observe, "exposure"},
     {"access", false, &Roles::observe, "access"},
     {"stage", false, &Roles::stage, "stage"},
     {"lock", false, &Roles::command, "lock"},

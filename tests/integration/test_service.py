@@ -255,9 +255,10 @@ class Service(unittest.TestCase):
         rig.client.request("stage", **report)
         driver = rig.client.status()["stage_driver"]
         self.assertEqual(protocol.differences(shown["stage_driver"], {**driver, "lock_id": 1}), [])
-        # The others: tests/fault/test_resume.py, test_records.py, tests/fault/test_place.py.
-        self.assertEqual(seen | {"stage", "stage_driver", "interrupted", "record", "places", "place", "place_lock"},
-                         shown.keys())
+        # The others: tests/fault/test_resume.py, test_records.py, tests/fault/test_place.py, test_marker_choice.py,
+        # test_exposure.py.
+        self.assertEqual(seen | {"stage", "stage_driver", "interrupted", "record", "places", "place", "place_lock",
+                                 "markers_chosen", "exposure"}, shown.keys())
 
     def test_reload_takes_good_changes_and_refuses_bad_ones_whole(self):
         rig = self.rig

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "simulator/device_clock.hpp"
+#include "simulator/device_registers.hpp"
 #include "tests/virtual/sent_messages.hpp"
 
 namespace driftd::virtual_time {
@@ -66,6 +67,10 @@ void Lab::start_daemon(const std::filesystem::path& file) {
   info.height_px = sensor_.height_px;
   info.exposure_us = sensor_.exposure_us;
   info.frame_rate_hz = rate_hz;
+  // As driftd-sim's.
+  info.exposure_range_us = {.lowest = 10, .highest = 1e6};
+  info.gain_range_db = {.lowest = 0, .highest = simulator::kMaxGainDb};
+  info.gain_db = sensor_.gain_db = std::clamp(wanted.gain_db, 0.0, simulator::kMaxGainDb);
   const int bits = std::min(scenario_.camera.bit_depth, camera::bits_per_pixel(sensor_.format));
   info.largest_adu = (1 << bits) - 1;
   auto camera = std::make_unique<VirtualCamera>(std::move(info));
@@ -181,7 +186,12 @@ std::int64_t Lab::next_event_ns() const noexcept {
 
 void Lab::expose() {
   const std::int64_t begin_ns = exposure_ns_;
-  exposure_ns_ += period_ns_;
+  if (service_) {
+    const camera::SourceInfo info = camera_->info();
+    sensor_.exposure_us = info.exposure_us;
+    sensor_.gain_db = info.gain_db;
+  }
+  exposure_ns_ += std::max<std::int64_t>(period_ns_, std::llround(1e3 * sensor_.exposure_us));
   const bool streaming = service_ && camera_->connected() && !simulation_.camera_away();
   simulator::FramePlan plan{.sensor = sensor_, .start_ns = begin_ns, .frame_count = frame_count_};
   plan.camera_time_ns = camera_time_ns(begin_ns);

@@ -100,6 +100,14 @@ void VirtualCamera::set_in_lock(bool in_lock) noexcept {
   in_lock_ = in_lock;
 }
 
+/// Obeyed at once: the next exposure has it.
+std::uint64_t VirtualCamera::order_exposure(const camera::ExposureOrder& order) {
+  const std::lock_guard lock(mutex_);
+  info_.exposure_us = order.exposure_us.value_or(info_.exposure_us);
+  info_.gain_db = order.gain_db.value_or(info_.gain_db);
+  return ++info_.exposure_order;
+}
+
 camera::SourceCounters VirtualCamera::counters() const noexcept {
   const std::lock_guard lock(mutex_);
   return counters_;

@@ -37,6 +37,7 @@ class VirtualCamera final : public camera::FrameSource {
   camera::PopStatus pop(std::chrono::microseconds timeout, camera::Frame& frame) noexcept override;
   camera::ClockRate clock_rate(bool wanted) noexcept override;
   void set_in_lock(bool in_lock) noexcept override;
+  std::uint64_t order_exposure(const camera::ExposureOrder& order) override;
   camera::SourceCounters counters() const noexcept override;
   camera::SourceInfo info() const override;
   std::vector<camera::SourceEvent> take_events() override;

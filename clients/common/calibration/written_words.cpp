@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "clients/common/calibration/same_instrument.hpp"
+#include "clients/common/kept_choice.hpp"
 
 namespace driftd::clients {
 namespace {
@@ -17,26 +18,13 @@ std::string loading_of(const WrittenCalibration& written) {
   return fmt::format("Restart driftd: it takes over {} at its start only.", fmt::join(keys, ", "));
 }
 
-/// Empty where it is no text.
-std::string text_at(const nlohmann::json& status, const char* pointer) {
-  const nlohmann::json::json_pointer where(pointer);
-  return status.contains(where) && status.at(where).is_string() ? status.at(where) : "";
-}
-
 }  // namespace
 
 CalibrationFile checked_calibration_file(const std::filesystem::path& config,
                                          const std::string& name, const std::string& command,
                                          const nlohmann::json& status) {
   const config::Config in_file = config::load(config);
-  CalibrationFile file{config, name, command, {}};
-  const auto add = [&](const char* what, const std::string& found) {
-    file.subject.push_back(fmt::format("{}: {}", what, found.empty() ? "not known" : found));
-  };
-  const std::string description = text_at(status, "/stage_driver/description");
-  add("Camera", text_at(status, "/camera/description"));
-  add("Stage", text_at(status, "/stage_driver/driver") +
-                   (description.empty() ? "" : " (" + description + ')'));
+  CalibrationFile file = calibration_file(config, name, command, status);
   try {
     check_writable(file);
   } catch (const std::runtime_error& error) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What `calibrate --write` and `calibrate camera --write` share: the question, the drop-in file,
-// and what is said of it, on standard error. Main thread.
+// What every `--write` shares: the question, the drop-in file, and what is said of it, on standard
+// error. Main thread.
 #pragma once
 
 #include "base/process/stop_signal.hpp"
-#include "clients/common/calibration_file.hpp"
+#include "clients/common/kept_choice.hpp"
 
 namespace driftd::clients {
 

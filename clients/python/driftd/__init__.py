@@ -26,7 +26,7 @@ import json
 import os
 import time
 from array import array
-from typing import Any, Iterable, Iterator
+from typing import Any, Iterable, Iterator, Sequence
 
 import zmq
 
@@ -466,6 +466,38 @@ class Client:
         """Look for markers anew, only while idle or lost. Returns the markers and what was rejected."""
         reply, _ = self.request("markers", find=True)
         return reply["markers"], reply["rejected"]
+
+    def choose_markers(self, *, add: Sequence[tuple[float, float]] = (), remove: Sequence[int] = (),
+                       tracking: Sequence[int] = (), witness: Sequence[int] = ()) -> dict:
+        """Change which markers are followed, as a whole or not at all, only while idle or lost.
+
+        Parameters
+        ----------
+        add : sequence of (x_px, y_px)
+            The spots at these places on the sensor are followed, too; the ids are in the reply's ``added``.
+        remove, tracking, witness : sequence of int
+            Ids of markers that are not followed any more, that take part in the correction, that are only measured.
+
+        Returns
+        -------
+        dict
+            ``markers``, measured in a later frame, ``added``, and ``too_few``: why nothing can be locked by them, or "".
+            ``find_markers`` takes all back.
+        """
+        fields = {"add": [{"x_px": float(x), "y_px": float(y)} for x, y in add], "remove": [int(i) for i in remove],
+                  "tracking": [int(i) for i in tracking], "witness": [int(i) for i in witness]}
+        return self.request("markers", **{name: values for name, values in fields.items() if values})[0]
+
+    def exposure(self, *, exposure_us: float | None = None, gain_db: float | None = None) -> dict:
+        """The camera's exposure time and gain, and what it allows; sets what is given, only while idle or lost.
+
+        Returns
+        -------
+        dict
+            ``exposure_us``, ``gain_db``, ``frame_rate_hz``, the ranges that the camera allows now, and ``warning``.
+        """
+        fields = {"exposure_us": exposure_us, "gain_db": gain_db}
+        return self.request("exposure", **{name: value for name, value in fields.items() if value is not None})[0]["exposure"]
 
     def snapshot(self) -> tuple[dict, memoryview]:
         """The current frame.

@@ -194,6 +194,34 @@ class Driftctl(unittest.TestCase):
         self.assertIn("tracking good", done.stdout)
         self.assertEqual(self.daemon.requests, [{"command": "markers", "find": True}])
 
+    def test_markers_are_chosen_as_one_request(self):
+        chosen = {**examples()["markers_chosen"], "too_few": "2 tracking markers are chosen, and a lock needs 3 (drift.min_markers)"}
+        self.daemon.replies["markers"] = [chosen]
+        done = self.run_it("markers", "--add", "101.2,55.9", "-3,4e1", "--remove", "3", "7", "--witness", "2")
+        self.assertEqual(done.returncode, DONE, done.stderr)
+        self.assertEqual(self.daemon.requests, [{"command": "markers", "add": [
+            {"x_px": 101.2, "y_px": 55.9}, {"x_px": -3, "y_px": 40}], "remove": [3, 7], "witness": [2]}])
+        self.assertEqual(done.stdout.splitlines()[-2:], [
+            "chosen by command, until `driftctl markers --find` or a restart", chosen["too_few"]])
+        for wrong in (["--add", "1"], ["--add", "1,"], ["--add", "1,2,3"], ["--add", "x,2"], ["--remove", "-1"], ["--remove", "a"],
+                      ["--find", "--tracking", "1"], ["--find", "--write"], ["--write"]):
+            self.assertEqual(self.run_it("markers", *wrong).returncode, USAGE, wrong)
+        self.assertEqual(len(self.daemon.requests), 1)
+
+    def test_exposure_is_printed_and_set(self):
+        self.daemon.replies["exposure"] = [examples()["exposure"]]
+        done = self.run_it("exposure")
+        self.assertEqual(done.stdout.splitlines(), ["exposure: 800 us (10 to 1900)", "gain: 6 dB (0 to 24)", "frame rate: 500 Hz"])
+        self.run_it("exposure", "--exposure-us", "800", "--gain-db", "-1.5")
+        self.assertEqual(self.daemon.requests, [{"command": "exposure"},
+                                                {"command": "exposure", "exposure_us": 800, "gain_db": -1.5}])
+        without = {**examples()["exposure"]["exposure"], "gain_db": None, "gain_range_db": None, "exposure_range_us": None}
+        self.daemon.replies["exposure"] = [{"ok": True, "exposure": without}]
+        self.assertEqual(self.run_it("exposure").stdout.splitlines()[:2],
+                         ["exposure: 800 us, and cannot be set", "gain: not told by the camera"])
+        for wrong in (["--exposure-us", "0"], ["--exposure-us", "nan"], ["--gain-db", "61"], ["--write"]):
+            self.assertEqual(self.run_it("exposure", *wrong).returncode, USAGE, wrong)
+
     def test_a_refusal_is_said(self):
         done = self.run_it("unlock")
         self.assertEqual(done.returncode, REFUSED)

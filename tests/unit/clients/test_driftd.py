@@ -204,6 +204,15 @@ class Commanding(WithDaemon):
         self.assertEqual(self.daemon.requests[-2:],
                          [{"command": "markers"}, {"command": "markers", "find": True}])
 
+    def test_markers_are_chosen_and_exposure_set(self):
+        self.daemon.replies.update(markers=[examples()["markers_chosen"]], exposure=[examples()["exposure"]])
+        self.assertEqual(self.client.choose_markers(add=[(1, 2.5)], remove=[3], witness=(4, 5))["added"], [4])
+        self.assertEqual(self.client.exposure(), examples()["exposure"]["exposure"])
+        self.client.exposure(gain_db=0)
+        self.assertEqual(self.daemon.requests[-3:], [
+            {"command": "markers", "add": [{"x_px": 1, "y_px": 2.5}], "remove": [3], "witness": [4, 5]},
+            {"command": "exposure"}, {"command": "exposure", "gain_db": 0}])
+
     def test_moves_and_what_becomes_of_them(self):
         self.daemon.replies["move"] = [{"ok": True, "move": 4, "x_nm": 1.5, "y_nm": -2.0, "duration_s": 0.1}]
         self.assertEqual(self.client.move(1.5, -2)["move"], 4)

@@ -284,9 +284,11 @@ TEST_CASE("a wish changes what it mentions, and a wrong one nothing") {
 TEST_CASE("what is not known to observe acts") {
   CHECK(only_observes(json::parse(R"({"command":"status"})")));
   CHECK(only_observes(json::parse(R"({"command":"place","show":"a"})")));
+  CHECK(only_observes(json::parse(R"({"command":"exposure"})")));
   for (const char* acts :
        {R"({"command":"lock"})", R"({"command":"markers","find":true})",
-        R"({"command":"markers","find":false})", R"({"command":"status","show":1})",
+        R"({"command":"markers","find":false})", R"({"command":"markers","add":[]})",
+        R"({"command":"exposure","gain_db":0})", R"({"command":"status","show":1})",
         R"({"command":"place","show":"a","save":"b"})", R"({"command":"tomorrow"})",
         R"({"command":7})", R"({})"})
     CHECK_FALSE(only_observes(json::parse(acts)));

@@ -21,9 +21,11 @@ struct HandlersFixture {
   CorrectionGate gate;
   LoopControl loop{played.ports};
   CameraWatch camera{config, source, loop, told.log};
-  LockOrders orders{{}, gate, loop, [] { return true; }};
+  LockOrders orders{{}, gate, loop, [] { return std::string(); }};
   MoveOrders moves{config, loop, told.log};
   MarkerKeeper keeper{config, fitter, camera, loop, told.log};
+  Exposure exposure{
+      config, source, camera, loop, keeper, told.log, [this] { return orders.pending(); }};
   Snapshots snapshots{[] { return 13; }, camera, loop};
   StageChannel stage{config, "session", played.ports, loop, told.log};
   Calibration calibration{
@@ -34,19 +36,11 @@ struct HandlersFixture {
                       stage,  told.log};
   FrameKeeper raw_frames{config, "session", loop, told.log};
   Places places{config, {}, {camera, loop, memory, interrupted, keeper, orders}, told.log};
-  CommandHandlers handlers{orders,
-                           moves,
-                           interrupted,
-                           keeper,
-                           snapshots,
-                           calibration,
-                           stage,
-                           record,
-                           raw_frames,
-                           places,
-                           [] {
-                             return nlohmann::json{{"state", "holding"}};
-                           }};
+  CommandHandlers handlers{
+      orders,   moves,      interrupted, keeper,
+      exposure, snapshots,  calibration, stage,
+      record,   raw_frames, places,      [] {
+                             return nlohmann::json{{"state", "holding"}}; }};
 
   HandlersFixture() {
     played.tell();

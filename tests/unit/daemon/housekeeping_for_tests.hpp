@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -54,11 +55,15 @@ struct PlayedLoop {
   void tell_markers(std::uint64_t frame_id, std::span<const control::Marker> markers) {
     MarkersReport& out = ports.markers.writing();
     out.frame_id = frame_id;
+    out.commands_taken = report.commands_taken;
     out.count = markers.size();
     for (std::size_t i = 0; i < markers.size(); ++i) {
       out.entries[i] = {};
       out.entries[i].marker = markers[i];
       out.entries[i].reference = {{markers[i].x_px, markers[i].y_px}, 1.3, 800};
+      constexpr int kHalfPx = 6;  // of a ROI of 13 px
+      out.entries[i].roi = {static_cast<int>(std::lround(markers[i].x_px)) - kHalfPx,
+                            static_cast<int>(std::lround(markers[i].y_px)) - kHalfPx};
     }
     ports.markers.publish();
   }
@@ -97,8 +102,14 @@ class PlayedCamera : public camera::FrameSource {
   bool connected = true;
   std::vector<camera::SourceEvent> events;
 
+  std::vector<camera::ExposureOrder> exposures;  ///< ordered; the test deals with them
+
   void start() override {}
   void stop() noexcept override {}
+  std::uint64_t order_exposure(const camera::ExposureOrder& order) override {
+    exposures.push_back(order);
+    return exposures.size();
+  }
   camera::PopStatus pop(std::chrono::microseconds, camera::Frame&) noexcept override {
     return camera::PopStatus::Timeout;
   }

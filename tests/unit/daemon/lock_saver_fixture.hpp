@@ -38,7 +38,7 @@ struct DaemonsFixture {
     CameraWatch camera;
     StageChannel stage;
     CorrectionGate gate;
-    LockOrders orders{{}, gate, loop, [] { return true; }};
+    LockOrders orders{{}, gate, loop, [] { return std::string(); }};
     LockSaver memory;
     LockRecovery interrupted;
     bool is_heard = true;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,6 +85,8 @@ struct KeeperFixture {
     config.markers.border_px = 0;
     source.described.width_px = kWidth;
     source.described.height_px = kHeight;
+    source.described.offset_x_px = 1000;
+    source.described.offset_y_px = 500;
     camera.look();
   }
   void turn(std::int64_t later_ms = 10) {
@@ -104,6 +107,10 @@ struct KeeperFixture {
       if (command->kind == kind) return &*command;
     }
     return nullptr;
+  }
+  /// What the loop was given last.
+  std::span<const control::Marker> given() const {
+    return last(Kind::Markers)->markers->estimator.markers();
   }
   /// With the first markers found and measured.
   void settle() {

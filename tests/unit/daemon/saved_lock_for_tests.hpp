@@ -38,6 +38,7 @@ inline SavedLock some_lock() {
       .spot_sigma_px = 1.35,
       .roi_px = 13,
       .saturation_adu = 4000,
+      .chosen = true,
       .total_nm = {-18.25, 7.5},
       .carried_nm = {100, -50},
       .travelled_nm = {300, 25},

@@ -210,6 +210,7 @@ TEST_CASE("access: each role may ask for what the protocol's table says") {
                                      {{"command", "record"}, {"id", 7}, {"start", false}},
                                      {{"command", "place"}},
                                      {{"command", "place"}, {"show", "a"}},
+                                     {{"command", "exposure"}},
                                      {{"command", "access"}}};
   const std::vector<json> command = {{{"command", "lock"}},
                                      {{"command", "unlock"}},
@@ -218,6 +219,12 @@ TEST_CASE("access: each role may ask for what the protocol's table says") {
                                      {{"command", "calibrate"}, {"stop", true}},
                                      {{"command", "markers"}, {"find", true}},
                                      {{"command", "markers"}, {"find", 1}},
+                                     {{"command", "exposure"}, {"gain_db", 3}},
+                                     {{"command", "exposure"}, {"exposure_us", 3}},
+                                     {{"command", "markers"}, {"add", json::array()}},
+                                     {{"command", "markers"}, {"remove", {1}}},
+                                     {{"command", "markers"}, {"tracking", {1}}},
+                                     {{"command", "markers"}, {"witness", {1}}},
                                      {{"command", "record"}, {"start", true}},
                                      {{"command", "record"}, {"stop", true}},
                                      {{"command", "record"}, {"frames", true}},
@@ -236,7 +243,7 @@ TEST_CASE("access: each role may ask for what the protocol's table says") {
   }
   CHECK(refusal(kObserve, {{"command", "lock"}}) ==
         "alice has the role observe, not for lock: it may status, markers, snapshot, calibration, "
-        "record, place, access");
+        "record, place, exposure, access");
   CHECK_FALSE(refusal(Roles{}, {{"command", "status"}}).empty());
 }
 

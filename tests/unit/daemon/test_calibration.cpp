@@ -30,7 +30,7 @@ struct Fixture {
   CorrectionGate gate;
   LoopControl loop{played.ports};
   CameraWatch camera{config, source, loop, told.log};
-  LockOrders orders{{}, gate, loop, [] { return true; }};
+  LockOrders orders{{}, gate, loop, [] { return std::string(); }};
   bool has_markers = true;
   Calibration calibration{
       config, orders, camera, loop, told.log, [this] { return has_markers; }, [] { return 0.0; }};

@@ -24,7 +24,8 @@ struct Fixture {
   std::int64_t now_ns = 1000 * kMs;
 
   explicit Fixture(LockOrderSettings settings = {})
-      : orders(settings, gate, loop, [this] { return has_markers; }) {
+      : orders(settings, gate, loop,
+               [this] { return std::string(has_markers ? "" : "no markers are known yet"); }) {
     played.tell();
     loop.refresh();
   }

@@ -34,6 +34,7 @@ struct Fixture : KeeperFixture {
     lock.spot_sigma_px = roi_px == 13 ? 0 : 1.3;
     lock.roi_px = roi_px == 13 ? 0 : roi_px;
     lock.saturation_adu = 0;
+    lock.chosen = false;
     lock.markers.clear();
     for (std::size_t i = 0; i < kSpots.size(); ++i) {
       lock.markers.push_back(
@@ -54,6 +55,12 @@ struct Fixture : KeeperFixture {
     before =
         std::make_unique<MarkerKeeper>(config, fitter, camera, loop, told.log, interrupted.get());
     turned = before.get();
+  }
+  /// Its markers were, by command, or not.
+  void chosen(bool chosen) {
+    SavedLock lock = read_saved_lock(*read_state(lock_file(config)));
+    lock.chosen = chosen;
+    interrupted->take(lock);
   }
   const MarkerSet& adopted() const { return *last(Kind::Markers)->markers; }
 };
@@ -173,6 +180,49 @@ TEST_CASE("a command to find markers keeps those of the interrupted lock where t
   CHECK(f.adopted().estimator.markers()[0].id == 1);
 }
 
+TEST_CASE("a choice puts the interrupted lock aside: nothing of its references is used any more") {
+  Fixture f;
+  f.turn();
+  f.show(moved(kSpots, 6, -4));
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  f.turn();
+  f.played.report.drift.valid = true;
+  f.played.report.tracked_ns = f.played.report.time_ns = 5;
+  f.played.tell_markers(2, f.adopted().estimator.markers());
+  f.turn();
+  REQUIRE(f.interrupted->asks());
+  REQUIRE(refused_at_once([&] { f.interrupted->resumption(); }).empty());
+  Asker asker;
+  f.before->choose({.add = {}, .remove = {50}, .tracking = {}, .witness = {}}, asker.answer(),
+                   f.now_ns);
+  f.turn();
+  // From the order to the loop on, before it has taken that.
+  CHECK_FALSE(f.interrupted->asks());
+  CHECK(refused_at_once([&] { f.interrupted->resumption(); }) == "refused");
+  CHECK(f.interrupted->status()["phase"] == "absent");
+  f.turn();
+  REQUIRE(f.adopted().estimator.markers().size() == 4);
+  CHECK(f.adopted().estimator.reference(0).sigma_px == 0);
+  f.played.tell_markers(3, f.adopted().estimator.markers());
+  f.turn();
+  CHECK_THAT(asker.reply().fields["offer"].get<std::string>(),
+             contains("markers were chosen since"));
+  CHECK(refused_at_once([&] { f.interrupted->resumption(); }) == "refused");
+}
+
+TEST_CASE("markers that were chosen are so again after a restart, in their roles") {
+  for (const bool chosen : {false, true}) {
+    Fixture f;
+    f.chosen(chosen);
+    f.turn();
+    f.show(kSpots);
+    REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+    CHECK(f.before->are_chosen() == chosen);
+    CHECK(f.before->sizes().chosen == chosen);
+    CHECK(f.adopted().roles_stay == chosen);
+  }
+}
+
 TEST_CASE("after another lock that did not engage its markers are had again, others are left") {
   for (const bool there : {true, false}) {
     Fixture f;
@@ -180,7 +230,7 @@ TEST_CASE("after another lock that did not engage its markers are had again, oth
     f.show(kSpots);
     REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
     CorrectionGate gate;
-    LockOrders orders{{}, gate, f.loop, [] { return true; }};
+    LockOrders orders{{}, gate, f.loop, [] { return std::string(); }};
     for (const auto state : {control::LockState::Referencing, control::LockState::Idle}) {
       f.played.tell_state(state, control::LockReason::ReferenceTimeout);
       f.turn();

@@ -28,7 +28,7 @@ struct Fixture : KeeperFixture {
   StateFolder folder;
   StageChannel stage{config, "session", played.ports, loop, told.log};
   CorrectionGate gate;
-  LockOrders orders{{}, gate, loop, [this] { return keeper.has_markers(); }};
+  LockOrders orders{{}, gate, loop, [this] { return keeper.too_few(); }};
   LockSaver memory{
       config, "session", camera, loop, stage, told.log, [this] { return keeper.sizes(); }};
   LockRecovery interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
@@ -59,6 +59,7 @@ struct Fixture : KeeperFixture {
     played.report.tracked_ns = now_ns;
     MarkersReport& out = played.ports.markers.writing();
     out.frame_id = ++frame_id;
+    out.commands_taken = played.report.commands_taken;
     out.count = markers.size();
     for (std::size_t i = 0; i < markers.size(); ++i) {
       out.entries[i] = {};

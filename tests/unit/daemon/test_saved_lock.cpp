@@ -61,6 +61,7 @@ TEST_CASE("a saved lock reads back as it was") {
   CHECK(lock.spot_sigma_px == 1.35);
   CHECK(lock.roi_px == 13);
   CHECK(lock.saturation_adu == 4000);
+  CHECK(lock.chosen);
   CHECK(lock.total_nm.x == -18.25);
   CHECK(lock.carried_nm.y == -50);
   CHECK(lock.travelled_nm.x == 300);
