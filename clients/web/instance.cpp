@@ -310,7 +310,8 @@ std::vector<std::string> Instance::past() const {
   return messages;
 }
 
-void Instance::command(const json& command, std::int64_t now_ns, Answer answer) {
+void Instance::command(const json& command, const std::string& forbidden, std::int64_t now_ns,
+                       Answer answer) {
   const std::string name = command.value("command", "");
   if (name == "stage")
     return answer(403,
@@ -319,6 +320,7 @@ void Instance::command(const json& command, std::int64_t now_ns, Answer answer) 
   if (name == "snapshot")
     return answer(403, refusal("forbidden", "a page gets its pictures by the stream (/ws)"));
   const bool acts = !only_observes(command);
+  if (acts && !forbidden.empty()) return answer(403, refusal("forbidden", forbidden));
   if (acts && !may_operate()) return answer(403, refusal("forbidden", why_observe()));
   Requests* const requests = acts ? operate_.get() : observe_.get();
   const bool sent =

@@ -65,7 +65,9 @@ class Instance {
   /// Often: takes what came, asks for what is due.
   void turn(const Wanted& wanted, std::int64_t now_ns);
   /// A command of a tab's. `answer` is called once, now or later.
-  void command(const nlohmann::json& command, std::int64_t now_ns, Answer answer);
+  /// @param forbidden  why this visitor's may not act, whatever the daemon lets; "": they may
+  void command(const nlohmann::json& command, const std::string& forbidden, std::int64_t now_ns,
+               Answer answer);
 
   /// Counts how often may_operate() or config() may have changed, or another daemon came.
   std::uint64_t changes() const noexcept { return changes_; }

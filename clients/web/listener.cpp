@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -86,6 +87,26 @@ Listener listen_on(const std::string& listen) {
                     listen));
   const int descriptor = clients::listen_on_tcp(*to, listen);
   return {descriptor, clients::name_of_socket(descriptor), 0};
+}
+
+std::string address_of_peer(const sockaddr_storage& from) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (from.ss_family == AF_INET) {
+    sockaddr_in address{};
+    std::memcpy(&address, &from, sizeof(address));
+    inet_ntop(AF_INET, &address.sin_addr, text.data(), text.size());
+  } else if (from.ss_family == AF_INET6) {
+    sockaddr_in6 address{};
+    std::memcpy(&address, &from, sizeof(address));
+    unsigned char* const bytes = address.sin6_addr.s6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&address.sin6_addr) != 0) {
+      inet_ntop(AF_INET, bytes + 12, text.data(), text.size());
+    } else {
+      std::fill(bytes + 8, bytes + 16, static_cast<unsigned char>(0));
+      inet_ntop(AF_INET6, bytes, text.data(), text.size());
+    }
+  }
+  return text.data();
 }
 
 void remove_file(const Listener& listener) {

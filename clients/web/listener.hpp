@@ -2,6 +2,7 @@
 // The socket that driftd-web listens on, and where it may be.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <string>
@@ -20,6 +21,9 @@ struct Listener {
 };
 /// A socket file that nobody listens at is replaced. @throws ListenError (server.hpp)
 Listener listen_on(const std::string& listen);
+/// Whom a connection is from, as one peer that may err so often: its address, of IPv6 its network
+/// of 64 bits; "" where it is by a file.
+std::string address_of_peer(const sockaddr_storage& from);
 /// Before the descriptor is closed: the socket file goes, but none that another one has put there.
 void remove_file(const Listener& listener);
 

@@ -3,26 +3,27 @@
 // line, logging, exit codes.
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <sys/random.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cerrno>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "base/command_line.hpp"
+#include "base/monotonic.hpp"
 #include "base/process/stop_signal.hpp"
 #include "clients/common/find_daemon.hpp"
 #include "clients/web/listener.hpp"
+#include "clients/web/logins.hpp"
 #include "clients/web/page_files.hpp"
 #include "clients/web/page_site.hpp"
 #include "clients/web/server.hpp"
+#include "clients/web/tls.hpp"
+#include "clients/web/watched_files.hpp"
 #include "config/config.hpp"
 
 namespace driftd::web {
@@ -32,15 +33,19 @@ enum ExitCode : int { Clean = 0, Internal = 1, Usage = 2, Socket = 5 };
 
 constexpr const char* kFooter =
     "Exit codes: 0 stopped by a signal, 1 internal failure, 2 wrong usage or configuration,\n"
-    "5 the address cannot be listened on.";
+    "5 the address cannot be listened on. SIGHUP reads certificate, key and logins anew.";
 constexpr std::chrono::milliseconds kTurn(20);
 
 struct Options {
   std::vector<std::string> configs;  ///< [NAME=]FILE
   std::string listen = "127.0.0.1:19540";
   std::vector<std::string> hosts;
+  TlsFiles tls;
+  std::filesystem::path logins;
   std::filesystem::path page;
   bool operate = false;
+
+  bool by_tls() const { return !tls.certificate.empty(); }
 };
 
 /// What systemd takes as an instance, less what would lead out of the folder of the sockets, or has
@@ -84,21 +89,10 @@ std::vector<InstanceOptions> instances_of(const Options& options) {
   return instances;
 }
 
-std::string random_token() {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::array<unsigned char, 16> bytes{};
-  if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw std::system_error(errno, std::generic_category(), "no random numbers");
-  std::string token;
-  for (const unsigned char byte : bytes) {
-    token += kDigits[byte >> 4U];
-    token += kDigits[byte & 15U];
-  }
-  return token;
-}
-
 Rules rules_of(const Options& options) {
-  Rules rules = {.hosts = {"localhost", "127.0.0.1", "[::1]"}, .token = random_token()};
+  Rules rules = {.hosts = {"localhost", "127.0.0.1", "[::1]"},
+                 .by_tls = options.by_tls(),
+                 .token = random_token()};
   if (!options.listen.starts_with("unix:")) rules.hosts.emplace_back(name_of_host(options.listen));
   for (const std::string& host : options.hosts) {
     if (name_of_host(host) != host || host.empty())
@@ -109,16 +103,98 @@ Rules rules_of(const Options& options) {
   return rules;
 }
 
+/// Why these options do not go together, or "".
+std::string conflict_of(const Options& options) {
+  if (options.tls.certificate.empty() != options.tls.key.empty())
+    return "--certificate and --key: one is of no use without the other";
+  if (!options.tls.client_ca.empty() && (!options.by_tls() || options.logins.empty()))
+    return "--client-ca: needs --certificate and --key, and --logins that names the certificates";
+  if (is_of_this_computer(options.listen) || (options.by_tls() && !options.logins.empty()))
+    return {};
+  return "--listen " + options.listen +
+         ": beside loopback (127.0.0.1:19540, [::1]:19540) and unix:/PATH an address is listened "
+         "on "
+         "only by TLS and with a login: --certificate, --key and --logins (docs/use/web.md). "
+         "Without them other computers reach it behind a proxy that has both, or by "
+         "`ssh -L 19540:localhost:19540`";
+}
+
+/// A cookie is sent to all ports of a computer: each port has its own.
+std::string cookie_at(const std::string& listen) {
+  const bool is_file = listen.starts_with("unix:");
+  return "__Host-driftd" + (is_file ? std::string() : '-' + listen.substr(listen.rfind(':') + 1));
+}
+
+/// What is read from files while it runs: certificate, key and logins.
+class Secrets {
+ public:
+  explicit Secrets(const Options& options)
+      : options_(options),
+        files_({options.tls.certificate, options.tls.key, options.tls.client_ca, options.logins}) {
+    read();
+  }
+
+  std::vector<Login> logins() const { return logins_; }
+  void apply(Server& server) const {
+    if (tls_) server.speak_tls(*tls_);
+  }
+
+  /// All, or nothing where one of them is wrong.
+  void read_again(Server& server, PageSite& site) {
+    try {
+      read();
+    } catch (const std::exception& error) {
+      spdlog::error("nothing is changed by these files: {}", error.what());
+      return;
+    }
+    apply(server);
+    if (!options_.logins.empty()) site.let_in(logins_);
+    spdlog::info("read again: {}", in_words());
+  }
+  bool changed() {
+    constexpr std::int64_t kLookNs = kNanosecondsPerSecond;
+    if (monotonic_ns() - looked_at_ns_ < kLookNs) return false;
+    looked_at_ns_ = monotonic_ns();
+    return files_.changed();
+  }
+  std::string in_words() const {
+    const std::string until = tls_ ? "the certificate is good until " + tls_->until : "no TLS";
+    return until + "; " +
+           (logins_.empty() ? "no logins" : std::to_string(logins_.size()) + " logins");
+  }
+
+ private:
+  void read() {
+    std::vector<Login> logins;
+    if (!options_.logins.empty()) logins = read_logins(options_.logins);
+    if (options_.by_tls()) tls_ = read_tls(options_.tls);
+    logins_ = std::move(logins);
+  }
+
+  const Options& options_;
+  WatchedFiles files_;
+  std::optional<TlsContext> tls_;
+  std::vector<Login> logins_;
+  std::int64_t looked_at_ns_ = 0;
+};
+
 int run(const Options& options) {
-  StopSignal stop;
+  StopSignal stop(StopSignal::Hangup::Counted);
+  Secrets secrets(options);
+  std::optional<Sessions> sessions;
+  if (!options.logins.empty()) sessions.emplace(secrets.logins(), cookie_at(options.listen));
   PageSite site(instances_of(options),
                 options.page.empty() ? embedded_page() : read_page(options.page), rules_of(options),
-                DRIFTD_VERSION);
+                std::move(sessions), DRIFTD_VERSION);
   Server server(options.listen, site);
+  secrets.apply(server);
   const bool is_file = server.address().starts_with("unix:");
-  spdlog::info("serving {}{}", is_file ? "" : "http://", server.address() + (is_file ? "" : "/"));
+  const std::string scheme = options.by_tls() ? "https://" : "http://";
+  spdlog::info("serving {}{}", is_file ? "" : scheme, server.address() + (is_file ? "" : "/"));
+  if (options.by_tls() || !options.logins.empty()) spdlog::info("{}", secrets.in_words());
   server.every(kTurn, [&] {
     if (stop.raised()) server.stop();
+    if (stop.hung_up() || secrets.changed()) secrets.read_again(server, site);
     site.turn();
   });
   server.run();
@@ -130,15 +206,27 @@ void add_options(CLI::App& app, Options& options) {
                  "Configuration file of a driftd that is shown, for its endpoints; NAME=FILE: of "
                  "driftd@NAME; several may be given; without: the default one")
       ->type_name("[NAME=]FILE");
-  app.add_option("--listen", options.listen,
-                 "ADDRESS:PORT on loopback to serve on, or unix:/PATH; whoever reaches it may look")
+  app.add_option(
+         "--listen", options.listen,
+         "ADDRESS:PORT on loopback to serve on, or unix:/PATH; whoever reaches it may look, "
+         "unless --logins says who. Another address: with TLS and logins alone")
       ->capture_default_str();
+  app.add_option(
+      "--certificate", options.tls.certificate,
+      "File with the certificate to serve by TLS with, and those that it is signed by; PEM");
+  app.add_option("--key", options.tls.key,
+                 "File with the key of the certificate, which others may not read; PEM");
+  app.add_option("--logins", options.logins,
+                 "File that names who may look and who may command: tokens and certificates");
+  app.add_option("--client-ca", options.tls.client_ca,
+                 "File with the authorities whose certificates browsers may show; PEM");
   app.add_option(
       "--host", options.hosts,
       "A name that browsers call this server by, such as a proxy's; several may be given");
   app.add_flag(
       "--operate", options.operate,
-      "Whoever reaches it may command, too, as far as driftd lets the user of this program");
+      "Whoever reaches it, or logs in with the role operate, may command, too, as far as driftd "
+      "lets the user of this program");
   app.add_option("--page", options.page, "Folder of another page, for who writes one")
       ->check(CLI::ExistingDirectory);
 }
@@ -156,20 +244,17 @@ int start(int argc, char** argv) {
   }
   spdlog::set_default_logger(spdlog::stderr_color_mt("driftd-web"));
   spdlog::set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
-  if (!is_of_this_computer(options.listen)) {
-    spdlog::critical(
-        "--listen {}: only loopback (127.0.0.1:19540, [::1]:19540) and unix:/PATH are allowed, "
-        "since this "
-        "server knows neither TLS nor a login; other computers reach it behind a proxy that has "
-        "both, or by "
-        "`ssh -L 19540:localhost:19540`",
-        options.listen);
+  if (const std::string conflict = conflict_of(options); !conflict.empty()) {
+    spdlog::critical("{}", conflict);
     return Usage;
   }
   try {
     return run(options);
   } catch (const config::ConfigError& error) {
     std::cerr << error.what() << '\n';
+    return Usage;
+  } catch (const TlsError& error) {
+    spdlog::critical("{}", error.what());
     return Usage;
   } catch (const clients::BadEndpoint& error) {
     spdlog::critical("{}", error.what());

@@ -59,9 +59,8 @@ Page read_page(const std::filesystem::path& folder) {
   return page;
 }
 
-Response serve_file(const Page& page, const Request& request) {
-  const std::string_view name =
-      request.path == "/" ? "index.html" : std::string_view(request.path).substr(1);
+Response serve_file(const Page& page, std::string_view path, const Request& request) {
+  const std::string_view name = path == "/" ? "index.html" : path.substr(1);
   const auto file = page.find(name);
   if (file == page.end()) return {.status = 404, .body = "there is no such file\n"};
   const std::string tag = tag_of(file->second);

@@ -26,7 +26,7 @@ Page embedded_page();
 /// @throws std::runtime_error where it is none
 Page read_page(const std::filesystem::path& folder);
 
-/// The answer to GET and HEAD of a path that is not the stream's.
-Response serve_file(const Page& page, const Request& request);
+/// The answer to GET and HEAD of a path that is a file's. @param path  "/": index.html
+Response serve_file(const Page& page, std::string_view path, const Request& request);
 
 }  // namespace driftd::web

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "clients/web/page_site.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -35,8 +37,11 @@ Response json_response(unsigned status, const json& body) {
 }  // namespace
 
 PageSite::PageSite(std::vector<InstanceOptions> instances, Page page, Rules rules,
-                   std::string version)
-    : page_(std::move(page)), rules_(std::move(rules)), version_(std::move(version)) {
+                   std::optional<Sessions> sessions, std::string version)
+    : page_(std::move(page)),
+      rules_(std::move(rules)),
+      sessions_(std::move(sessions)),
+      version_(std::move(version)) {
   for (std::size_t i = 0; i < instances.size(); ++i) {
     const auto tell = [this, i](const auto& message, std::string_view slot) {
       for (auto& [viewer, tab] : tabs_)
@@ -78,23 +83,61 @@ void PageSite::turn() {
     Instance& instance = *instances_[i];
     instance.turn(wanted_of(instance), now_ns);
     if (std::exchange(told_changes_[i], instance.changes()) == instance.changes()) continue;
-    const auto message = shared(hello(instance));
     for (auto& [viewer, tab] : tabs_)
-      if (tab.instance == &instance) viewer->send(message, {});
+      if (tab.instance == &instance) viewer->send(shared(hello(instance, tab.session)), {});
+  }
+  if (sessions_ && now_ns - sessions_looked_at_ns_ >= kNanosecondsPerSecond) {
+    sessions_looked_at_ns_ = now_ns;
+    for (const auto& [viewer, tab] : tabs_) sessions_->use(tab.session, now_ns);
+    sessions_->end_idle(now_ns);
+    drop_strangers();
   }
 }
 
-std::string PageSite::hello(const Instance& instance) const {
+void PageSite::let_in(std::vector<Login> logins) {
+  sessions_->set(std::move(logins));
+  drop_strangers();
+}
+
+void PageSite::drop_strangers() {
+  for (auto& [viewer, tab] : tabs_)
+    if (sessions_->find(tab.session) == nullptr) viewer->drop();
+}
+
+std::string PageSite::session_of(const Request& request) {
+  return sessions_ ? sessions_->of(request, monotonic_ns()) : std::string();
+}
+
+std::string PageSite::csrf_of(const std::string& session) const {
+  if (!sessions_) return rules_.token;
+  const Session* const found = sessions_->find(session);
+  return found == nullptr ? std::string() : found->csrf;
+}
+
+std::string PageSite::forbidden_to(const std::string& session) const {
+  if (!sessions_) return {};
+  const Session* const found = sessions_->find(session);
+  if (found != nullptr && found->login.may_operate) return {};
+  return "this page only shows: the login " + (found == nullptr ? "" : found->login.name) +
+         " has the role observe";
+}
+
+std::string PageSite::hello(const Instance& instance, const std::string& session) const {
   json names = json::array();
   for (const auto& one : instances_) names.push_back(one->name());
   const config::Config& config = instance.config();
+  const Session* const login = sessions_ ? sessions_->find(session) : nullptr;
+  const std::string why =
+      instance.why_observe().empty() ? forbidden_to(session) : instance.why_observe();
   return packed({{"kind", "hello"},
                  {"instances", names},
                  {"instance", instance.name()},
                  {"version", version_},
-                 {"role", instance.may_operate() ? "operate" : "observe"},
-                 {"why_observe", instance.why_observe()},
-                 {"csrf", rules_.token},
+                 {"role", instance.may_operate() && why.empty() ? "operate" : "observe"},
+                 {"why_observe", why},
+                 {"csrf", csrf_of(session)},
+                 {"login", login == nullptr ? json() : json(login->login.name)},
+                 {"logs_out", login != nullptr && !login->login.token_hash.empty()},
                  {"config",
                   {{"pixel_size_nm", config.optics.pixel_size_nm},
                    {"gain_e_per_adu", config.camera.gain_e_per_adu},
@@ -107,14 +150,26 @@ std::string PageSite::hello(const Instance& instance) const {
 }
 
 std::optional<Response> PageSite::refuse(const Request& request) {
-  if (auto refused = refuse_request(request, rules_)) return refused;
+  if (auto refused = refuse_request(request, rules_, csrf_of(session_of(request)))) return refused;
   if (request.upgrade && find(instance_of(request.query)) == nullptr)
     return Response{.status = 404, .body = "there is no such instance\n"};
   return std::nullopt;
 }
 
 void PageSite::answer(const Request& request, std::function<void(Response)> done) {
-  if (request.method != "POST") return done(serve_file(page_, request));
+  const std::string session = session_of(request);
+  const bool is_in = !sessions_ || !session.empty();
+  if (request.path == kLoginPath)
+    return done(request.method == "POST" ? log_in(request) : json_response(200, {{"in", is_in}}));
+  if (request.path == kLogoutPath && sessions_) {
+    Response gone = json_response(200, {{"in", false}});
+    gone.headers.push_back(sessions_->log_out(session));
+    drop_strangers();
+    return done(gone);
+  }
+  if (request.method != "POST")
+    return done(
+        serve_file(page_, request.path == "/" && !is_in ? "/login.html" : request.path, request));
   const json asked = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
   const bool whole = asked.is_object() && asked.contains("command") &&
                      asked["command"].is_object() && asked["command"].contains("command") &&
@@ -126,16 +181,43 @@ void PageSite::answer(const Request& request, std::function<void(Response)> done
          .body = "a command is {\"instance\":\"NAME\",\"command\":{\"command\":\"lock\"}}\n"});
   Instance* const instance = find(asked.value("instance", ""));
   if (instance == nullptr) return done({.status = 404, .body = "there is no such instance\n"});
-  instance->command(asked["command"], monotonic_ns(),
+  instance->command(asked["command"], forbidden_to(session), monotonic_ns(),
                     [done = std::move(done)](unsigned status, const json& reply) {
                       done(json_response(status, reply));
                     });
 }
 
+Response PageSite::log_in(const Request& request) {
+  constexpr std::int64_t kTellNs = 10 * kNanosecondsPerSecond;
+  const std::int64_t now_ns = monotonic_ns();
+  const auto token = token_in(request.body);
+  if (!sessions_ || !token)
+    return {.status = 400, .body = "a login is {\"token\":\"...\"}, where one is asked for\n"};
+  if (!attempts_.may_try(request.peer, now_ns))
+    return {.status = 429,
+            .body = "too many wrong tokens came from here: wait for 10 s\n",
+            .headers = {{"Retry-After", "10"}}};
+  if (auto cookie = sessions_->log_in(*token, now_ns)) {
+    sessions_->log_out(sessions_->of(request, now_ns));  // the one that it takes the place of
+    Response in = json_response(200, {{"in", true}});
+    in.headers.push_back(std::move(*cookie));
+    return in;
+  }
+  attempts_.was_wrong(request.peer, now_ns);
+  if (now_ns - wrong_told_ns_ >= kTellNs) {
+    wrong_told_ns_ = now_ns;
+    spdlog::warn("a wrong token from {}, of {} since the start",
+                 request.peer.empty() ? "the socket" : request.peer, attempts_.wrong());
+  }
+  return {.status = 401, .body = "this token is nobody's\n"};
+}
+
 void PageSite::opened(Viewer& viewer, const Request& request) {
   Tab& tab = tabs_[&viewer];
   tab.instance = find(instance_of(request.query));
-  viewer.send(shared(hello(*tab.instance)), {});
+  tab.session = session_of(request);
+  if (sessions_ && tab.session.empty()) return viewer.drop();  // it ended meanwhile
+  viewer.send(shared(hello(*tab.instance, tab.session)), {});
   for (std::string& message : tab.instance->past()) viewer.send(shared(std::move(message)), {});
 }
 

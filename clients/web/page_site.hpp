@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "clients/web/instance.hpp"
+#include "clients/web/logins.hpp"
 #include "clients/web/page_files.hpp"
 #include "clients/web/request_rules.hpp"
 #include "clients/web/server.hpp"
@@ -21,7 +22,12 @@ namespace driftd::web {
 class PageSite final : public Site {
  public:
   /// @param instances  at least one
-  PageSite(std::vector<InstanceOptions> instances, Page page, Rules rules, std::string version);
+  /// @param sessions  of those who log in; nothing: nobody has to
+  PageSite(std::vector<InstanceOptions> instances, Page page, Rules rules,
+           std::optional<Sessions> sessions, std::string version);
+
+  /// Others may log in from now on; streams of those who may no more end.
+  void let_in(std::vector<Login> logins);
 
   /// Often.
   void turn();
@@ -36,19 +42,32 @@ class PageSite final : public Site {
   struct Tab {
     Instance* instance = nullptr;
     Wants wants;
+    std::string session;  ///< id; "": nobody has to log in
   };
   /// By name; the first for "". Null where there is none.
   Instance* find(std::string_view name);
   Wanted wanted_of(const Instance& instance) const;
-  std::string hello(const Instance& instance) const;
+  std::string hello(const Instance& instance, const std::string& session) const;
+  /// Id of the session of a request, "": there is none.
+  std::string session_of(const Request& request);
+  std::string csrf_of(const std::string& session) const;
+  /// Why commands of this session may not act, or "".
+  std::string forbidden_to(const std::string& session) const;
+  Response log_in(const Request& request);
+  /// Drops the streams of sessions that are over.
+  void drop_strangers();
 
   Page page_;
   Rules rules_;
+  std::optional<Sessions> sessions_;
+  Attempts attempts_;
   std::string version_;
   zmq::context_t context_{1};
   std::vector<std::unique_ptr<Instance>> instances_;
   std::vector<std::uint64_t> told_changes_;  ///< Instance::changes() as of the last hello
   std::map<Viewer*, Tab> tabs_;
+  std::int64_t sessions_looked_at_ns_ = 0;
+  std::int64_t wrong_told_ns_ = 0;
 };
 
 }  // namespace driftd::web

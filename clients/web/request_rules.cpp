@@ -9,9 +9,6 @@
 namespace driftd::web {
 namespace {
 
-constexpr std::string_view kCommandPath = "/api/command";
-constexpr std::string_view kStreamPath = "/ws";
-
 Response sentence(unsigned status, std::string text) {
   return {.status = status, .body = std::move(text) + '\n'};
 }
@@ -34,11 +31,11 @@ bool is_token(std::string_view given, std::string_view token) {
 }
 
 /// The page's own: what the browser says beside where it sends the request to.
-bool is_own_origin(const Request& request) {
+bool is_own_origin(const Request& request, bool by_tls) {
   const std::string_view origin = request.header("origin");
   const std::string host(request.header("host"));
-  return equal_without_case(origin, "http://" + host) ||
-         equal_without_case(origin, "https://" + host);
+  return equal_without_case(origin, "https://" + host) ||
+         (!by_tls && equal_without_case(origin, "http://" + host));
 }
 
 std::optional<Response> refuse_headers(const Request& request) {
@@ -53,11 +50,16 @@ std::optional<Response> refuse_headers(const Request& request) {
   return std::nullopt;
 }
 
-std::optional<Response> refuse_command(const Request& request, const Rules& rules) {
-  if (!is_own_origin(request))
+/// What a POST is for: a command, a login, its end.
+std::optional<Response> refuse_post(const Request& request, const Rules& rules,
+                                    std::string_view csrf) {
+  if (!is_own_origin(request, rules.by_tls))
     return sentence(403, "commands are taken from this server's own page alone (Origin)");
-  if (!is_token(request.header("x-csrf-token"), rules.token))
-    return sentence(403, "the token of a command (X-CSRF-Token) is not the one of `hello`");
+  if (request.path != kLoginPath) {
+    if (csrf.empty()) return sentence(401, "log in first");
+    if (!is_token(request.header("x-csrf-token"), csrf))
+      return sentence(403, "the token of a command (X-CSRF-Token) is not the one of `hello`");
+  }
   std::string_view type = request.header("content-type");
   type = type.substr(0, type.find(';'));
   if (!equal_without_case(type, "application/json"))
@@ -108,7 +110,8 @@ std::string_view name_of_host(std::string_view host) {
   return name;
 }
 
-std::optional<Response> refuse_request(const Request& request, const Rules& rules) {
+std::optional<Response> refuse_request(const Request& request, const Rules& rules,
+                                       std::string_view csrf) {
   if (auto refused = refuse_headers(request)) return refused;
   if (!request.path.starts_with('/'))
     return sentence(400, "what is asked for begins with /, as in GET /index.html");
@@ -118,13 +121,13 @@ std::optional<Response> refuse_request(const Request& request, const Rules& rule
     return sentence(
         421, "this server is not called so (Host): driftd-web --host NAME says how else it is");
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  if (request.path == kCommandPath) {
-    if (request.method != "POST") {
-      Response refused = sentence(405, "commands come by POST");
-      refused.headers.push_back({"Allow", "POST"});
-      return refused;
-    }
-    return refuse_command(request, rules);
+  const bool acts = request.path == kCommandPath || request.path == kLogoutPath;
+  if (request.method == "POST" && (acts || request.path == kLoginPath))
+    return refuse_post(request, rules, csrf);
+  if (acts) {
+    Response refused = sentence(405, "commands come by POST");
+    refused.headers.push_back({"Allow", "POST"});
+    return refused;
   }
   if (!reads) {
     Response refused = sentence(405, "only GET and HEAD are answered here");
@@ -134,8 +137,9 @@ std::optional<Response> refuse_request(const Request& request, const Rules& rule
   if (request.upgrade != (request.path == kStreamPath))
     return request.upgrade ? sentence(404, "there is no WebSocket but /ws")
                            : sentence(426, "this is a WebSocket");
-  if (request.upgrade && !is_own_origin(request))
+  if (request.upgrade && !is_own_origin(request, rules.by_tls))
     return sentence(403, "the stream is for this server's own page alone (Origin)");
+  if (request.upgrade && csrf.empty()) return sentence(401, "log in first");
   if (request.header("content-length") != "" && request.header("content-length") != "0")
     return sentence(400, "a request that reads has no body");
   return std::nullopt;

@@ -20,15 +20,21 @@ std::span<const Header> security_headers();
 
 struct Rules {
   std::vector<std::string>
-      hosts;          ///< names it is called by, without a port: lower case, IPv6 in brackets
-  std::string token;  ///< that a command brings
+      hosts;            ///< names it is called by, without a port: lower case, IPv6 in brackets
+  bool by_tls = false;  ///< no browser comes here but by https
+  std::string token;    ///< that a command brings, where nobody logs in
 };
+
+inline constexpr std::string_view kCommandPath = "/api/command", kLoginPath = "/api/login",
+                                  kLogoutPath = "/api/logout", kStreamPath = "/ws";
 
 /// "localhost" of "localhost:8080"; "" where it is no name with or without a port.
 std::string_view name_of_host(std::string_view host);
 
 /// Why a request is refused, or nothing.
-std::optional<Response> refuse_request(const Request& request, const Rules& rules);
+/// @param csrf  that a command of this visitor's brings; "": it has to log in before it looks
+std::optional<Response> refuse_request(const Request& request, const Rules& rules,
+                                       std::string_view csrf);
 
 /// Whether a command changes nothing: allowed to who may only look. What is not known is taken to
 /// act.

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "clients/web/server.hpp"
 
-#include <utility>  // before Beast of Boost 1.74, which forgets it under C++20
-// clang-format keeps the line above where it is by this one.
+#include "clients/web/peer_stream.hpp"
+// Before all else: see there.
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <boost/beast/websocket.hpp>
 #include <cctype>
 #include <cerrno>
 #include <deque>
@@ -25,13 +24,8 @@
 
 namespace driftd::web {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
 namespace http = beast::http;
 namespace websocket = beast::websocket;
-
-using Stream = beast::basic_stream<asio::generic::stream_protocol>;
-using beast::error_code;
 
 namespace {
 
@@ -71,12 +65,6 @@ void set_limits(Parser& parser) {
   parser.body_limit(Server::kMostBodyBytes);
 }
 
-/// Nobody is there any more who would read an answer.
-bool is_over(error_code error) {
-  return error == http::error::end_of_stream || error == beast::error::timeout ||
-         (error && error.category() == boost::system::system_category());
-}
-
 /// Of a request that cannot be read.
 Response refusal_of(error_code error) {
   if (error == http::error::header_limit || error == http::error::buffer_overflow)
@@ -92,7 +80,7 @@ Response refusal_of(error_code error) {
 
 class Socket final : public Viewer, public std::enable_shared_from_this<Socket> {
  public:
-  Socket(Stream stream, Site& site) : socket_(std::move(stream)), site_(site) {}
+  Socket(PeerStream stream, Site& site) : socket_(std::move(stream)), site_(site) {}
   ~Socket() override {
     if (opened_) site_.closed(*this);
   }
@@ -170,7 +158,7 @@ class Socket final : public Viewer, public std::enable_shared_from_this<Socket> 
                         });
   }
 
-  websocket::stream<Stream> socket_;
+  websocket::stream<PeerStream> socket_;
   Site& site_;
   asio::steady_timer deaf_{socket_.get_executor()};
   Request request_;
@@ -188,31 +176,54 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::set<std::shared_ptr<Connection>> answered_later;
   };
 
-  Connection(Stream stream, Site& site, Others& others)
-      : stream_(std::move(stream)), site_(site), others_(others) {
+  /// @param peer  as Request::peer
+  Connection(Stream stream, std::string peer, Site& site, Others& others)
+      : stream_(std::move(stream)), peer_(std::move(peer)), site_(site), others_(others) {
     set_limits(parser_);
   }
 
-  void start() {
-    stream_.expires_after(Server::kForHeader);
+  /// @param tls  null: it is plain
+  void start(asio::ssl::context* tls) {
+    stream_.next_layer().expires_after(Server::kForHeader);  // for the handshake, too
+    if (tls == nullptr) return read_header();
+    stream_.begin_tls(*tls).async_handshake(
+        asio::ssl::stream_base::server,
+        [self = shared_from_this()](error_code error) { self->take_handshake(error); });
+  }
+
+  void end() {
+    stream_.next_layer().close();
+    others_.answered_later.erase(shared_from_this());
+  }
+
+ private:
+  void take_handshake(error_code error) {
+    if (!error) {
+      certificate_name_ = name_of_peer(stream_.tls()->native_handle());
+      return read_header();
+    }
+    if (error.category() != asio::error::get_ssl_category() ||
+        ERR_GET_REASON(static_cast<unsigned long>(error.value())) != SSL_R_HTTP_REQUEST)
+      return;
+    stream_.end_tls();
+    finish({.status = 400, .body = "this is spoken to by TLS: the address begins with https://\n"});
+  }
+
+  void read_header() {
     http::async_read_header(
         stream_, buffer_, parser_,
         [self = shared_from_this()](error_code error, std::size_t) { self->take_header(error); });
   }
 
-  void end() {
-    stream_.close();
-    others_.answered_later.erase(shared_from_this());
-  }
-
- private:
   void take_header(error_code error) {
     if (is_over(error)) return;
     if (error) return finish(refusal_of(error));
     request_ = request_of(parser_.get());
+    request_.peer = peer_;
+    request_.certificate_name = certificate_name_;
     if (auto refused = site_.refuse(request_)) return finish(std::move(*refused));
     if (request_.upgrade) return become_viewer();
-    stream_.expires_after(Server::kForBody);
+    stream_.next_layer().expires_after(Server::kForBody);
     http::async_read(
         stream_, buffer_, parser_,
         [self = shared_from_this()](error_code problem, std::size_t) { self->take_body(problem); });
@@ -222,7 +233,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (is_over(error)) return;
     if (error) return finish(refusal_of(error));
     request_.body = std::move(parser_.get().body());
-    stream_.expires_never();  // how long an answer takes, the site knows
+    stream_.next_layer().expires_never();  // how long an answer takes, the site knows
     others_.answered_later.insert(shared_from_this());
     site_.answer(request_, [weak = weak_from_this()](Response response) {
       const auto self = weak.lock();
@@ -251,28 +262,34 @@ class Connection : public std::enable_shared_from_this<Connection> {
     written_.body() = std::move(response.body);
     written_.prepare_payload();
     if (request_.method == "HEAD" || response.status == 304) written_.body().clear();
-    stream_.expires_after(Server::kForAnswer);
-    http::async_write(stream_, written_,
-                      [self = shared_from_this()](error_code error, std::size_t) {
-                        if (error && error != http::error::end_of_stream) return;
-                        self->stream_.expires_after(kForEnd);
-                        error_code ignored;
-                        self->stream_.socket().shutdown(asio::socket_base::shutdown_send, ignored);
-                        self->wait_for_end();
-                      });
+    stream_.next_layer().expires_after(Server::kForAnswer);
+    http::async_write(
+        stream_, written_, [self = shared_from_this()](error_code error, std::size_t) {
+          if (error && error != http::error::end_of_stream) return;
+          self->stream_.next_layer().expires_after(kForEnd);
+          if (self->stream_.tls() == nullptr) return self->hang_up();
+          self->stream_.tls()->async_shutdown([self](error_code) { self->hang_up(); });
+        });
+  }
+
+  void hang_up() {
+    error_code ignored;
+    stream_.next_layer().socket().shutdown(asio::socket_base::shutdown_send, ignored);
+    wait_for_end();
   }
 
   /// To close with bytes unread would take the answer away again: the peer closes first.
   void wait_for_end() {
     rest_.resize(kRestBytes / 16);
-    stream_.async_read_some(asio::buffer(rest_),
-                            [self = shared_from_this()](error_code error, std::size_t bytes) {
-                              self->rest_bytes_ += bytes;
-                              if (!error && self->rest_bytes_ < kRestBytes) self->wait_for_end();
-                            });
+    stream_.next_layer().async_read_some(
+        asio::buffer(rest_), [self = shared_from_this()](error_code error, std::size_t bytes) {
+          self->rest_bytes_ += bytes;
+          if (!error && self->rest_bytes_ < kRestBytes) self->wait_for_end();
+        });
   }
 
-  Stream stream_;
+  PeerStream stream_;
+  std::string peer_, certificate_name_;
   Site& site_;
   Others& others_;
   beast::flat_buffer buffer_{kReadBytes};
@@ -312,8 +329,10 @@ struct Server::Parts {
 
   void accept_all() {
     for (;;) {
-      const int descriptor =
-          accept4(bound.descriptor, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      sockaddr_storage from{};
+      socklen_t from_size = sizeof(from);
+      const int descriptor = accept4(bound.descriptor, reinterpret_cast<sockaddr*>(&from),
+                                     &from_size, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (descriptor < 0) {
         // Without a descriptor left the one that waits would be told of again and again.
         if (errno == EMFILE || errno == ENFILE) end_the_oldest();
@@ -332,9 +351,10 @@ struct Server::Parts {
       getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound_to), &size);
       asio::generic::stream_protocol::socket socket(
           context, asio::generic::stream_protocol(bound_to.ss_family, 0), descriptor);
-      const auto connection = std::make_shared<Connection>(Stream(std::move(socket)), site, others);
+      const auto connection = std::make_shared<Connection>(Stream(std::move(socket)),
+                                                           address_of_peer(from), site, others);
       connections.push_back(connection);
-      connection->start();
+      connection->start(tls ? &*tls : nullptr);
     }
   }
 
@@ -358,6 +378,7 @@ struct Server::Parts {
 
   Site& site;
   asio::io_context context{1};
+  std::optional<asio::ssl::context> tls;  ///< of the connections from now on
   Listener bound;
   asio::posix::stream_descriptor listener;
   std::list<std::weak_ptr<Connection>> connections;  ///< the oldest first
@@ -374,6 +395,12 @@ Server::~Server() = default;
 
 const std::string& Server::address() const noexcept {
   return parts_->bound.address;
+}
+
+void Server::speak_tls(const TlsContext& context) {
+  SSL_CTX* const settings = context.settings.get();
+  SSL_CTX_up_ref(settings);
+  parts_->tls.emplace(settings);
 }
 
 void Server::every(std::chrono::milliseconds period, std::function<void()> turn) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // HTTP and WebSocket for a page, bounded in everything a stranger can ask for: how many
-// connections, bytes and seconds. One request a connection. What is served, and who is let in, a
-// Site says. Boost.Beast is named in server.cpp alone. All in the thread that calls run(); stop()
-// from it, too.
+// connections, bytes and seconds. One request a connection, plain or by TLS. What is served, and
+// who is let in, a Site says. Boost.Beast is named in server.cpp and peer_stream.hpp alone. All in
+// the thread that calls run(); stop() from it, too.
 #pragma once
 
 #include <chrono>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "clients/common/tcp_listener.hpp"
+#include "clients/web/tls.hpp"
 
 namespace driftd::web {
 
@@ -28,6 +29,8 @@ struct Request {
   bool http_1_1 = true;
   bool upgrade = false;  ///< to a WebSocket
   std::string body;
+  std::string peer;              ///< address that it is from, of IPv6 the network; "" for a file
+  std::string certificate_name;  ///< of the certificate that the peer has shown; "": none
 
   /// The first of that name, or "".
   std::string_view header(std::string_view lower_case_name) const;
@@ -97,6 +100,8 @@ class Server {
 
   /// What is listened on: ADDRESS:PORT or unix:/PATH.
   const std::string& address() const noexcept;
+  /// Connections that begin from now on speak TLS, with these settings.
+  void speak_tls(const TlsContext& context);
   /// Calls `turn` again and again while run() runs.
   void every(std::chrono::milliseconds period, std::function<void()> turn);
   /// Serves until stop().

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-// What a browser, or somebody who is none, says to driftd-web: a request of HTTP; and what follows
-// its headers as a tab's wish and as a daemon's position.
+// What a browser, or somebody who is none, says to driftd-web: a request of HTTP, whoever has
+// logged in; its cookies; and what follows its headers as a tab's wish, a login, a file of logins
+// and a daemon's position.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "clients/web/logins.hpp"
 #include "clients/web/messages.hpp"
 #include "clients/web/page_files.hpp"
 #include "clients/web/request_rules.hpp"
 #include "clients/web/server.hpp"
+#include "config/config.hpp"
 #include "fuzz/fuzz.hpp"
 
 namespace driftd::fuzz {
@@ -33,18 +36,42 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+/// Nobody is let in by a cookie that was not given, and by no certificate but one that is named.
+void check_session(const Request& request) {
+  static Sessions sessions({{.name = "a", .may_operate = true, .token_hash = {}}}, "__Host-driftd");
+  require(sessions.of(request, 0).empty(), "a cookie is given before it is taken");
+  const auto cookie = cookie_in(request.header("cookie"), "a");
+  require(!cookie || cookie->find(';') == std::string_view::npos, "a cookie ends");
+}
+
+void check_login(const std::string& text) {
+  if (const auto token = token_in(text))
+    require(token->size() <= text.size(), "a token is part of what was said", text);
+  try {
+    for (const Login& login : parse_logins(text, "logins.yaml"))
+      require(!login.name.empty(), "a login has a name", text);
+  } catch (const config::ConfigError& error) {
+    require(std::string_view(error.what()).starts_with("logins.yaml"), "a mistake has its file",
+            text);
+  }
+}
+
 void check_request(const std::string& bytes) {
   const auto request = read_request(bytes);
   if (!request) return;
   require(request->body.size() <= Server::kMostBodyBytes, "a body is bounded");
-  const auto refused = refuse_request(*request, rules());
+  check_session(*request);
+  const auto stranger = refuse_request(*request, rules(), "");
+  require(stranger || (!request->upgrade && request->path != kCommandPath),
+          "who has not logged in sees and does nothing", bytes);
+  const auto refused = refuse_request(*request, rules(), rules().token);
   if (refused) {
     require(refused->status >= 400 && refused->status < 600 && refused->body.size() > 10,
             "a refusal says why", bytes);
     return;
   }
   require(request->path.starts_with('/'), "what is asked for is a path", bytes);
-  const Response file = serve_file({{"index.html", ""}}, *request);
+  const Response file = serve_file({{"index.html", ""}}, request->path, *request);
   require(file.status == 200 || file.status == 404, "a file is there, or not", bytes);
   for (const Header& header : request->headers)
     require(times(*request, header.name) == 1, "a header is there once", bytes);
@@ -52,8 +79,10 @@ void check_request(const std::string& bytes) {
   require(times(*request, "host") == 1 && !host.empty(), "a request says whom it asks", bytes);
   require(times(*request, "transfer-encoding") == 0, "a body says its length", bytes);
   if (request->method != "GET" && request->method != "HEAD")
-    require(request->method == "POST" && request->path == "/api/command" &&
-                request->header("x-csrf-token") == rules().token,
+    require(request->method == "POST" &&
+                (request->path == kLoginPath ||
+                 ((request->path == kCommandPath || request->path == kLogoutPath) &&
+                  request->header("x-csrf-token") == rules().token)),
             "what acts has the token", bytes);
   if (request->upgrade || request->method == "POST") {
     const std::string origin = lower(request->header("origin"));
@@ -90,6 +119,7 @@ void page(Bytes bytes) {
   const std::size_t end = text.find("\r\n\r\n");
   const std::string rest = end == std::string::npos ? text : text.substr(end + 4);
   check_wish(rest);
+  check_login(rest);
   check_position(rest);
 }
 

@@ -49,14 +49,15 @@ class Web:
 class Browser:
     """A tab of Chromium; what it logs and asks for is kept."""
 
-    def __init__(self, scope: contextlib.ExitStack):
+    def __init__(self, scope: contextlib.ExitStack, *arguments: str):
         chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
         if webdriver is None or chromium is None or driver is None:
             raise unittest.SkipTest(MISSING)
         options = webdriver.ChromeOptions()
         options.binary_location = chromium
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                         "--disable-background-networking", "--hide-scrollbars", "--disable-component-update", "--force-color-profile=srgb"):
+                         "--disable-background-networking", "--hide-scrollbars", "--disable-component-update", "--force-color-profile=srgb",
+                         *arguments):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         service = Service(driver, env={**os.environ, "SE_OFFLINE": "true"})

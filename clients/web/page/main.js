@@ -15,7 +15,7 @@ import { StateView } from "./state.js";
 import { Tables } from "./tables.js";
 import { Target } from "./target.js";
 import { tiffOf } from "./tiff.js";
-import { Connection, order, pixelsOf } from "./wire.js";
+import { Connection, logOut, order, pixelsOf } from "./wire.js";
 import { clock, number, sentence } from "./words.js";
 
 const kClock_ms = 250;
@@ -136,6 +136,7 @@ class Page {
     this.showInstances_();
     setText($("version"), `driftd ${hello.version}`);
     this.actions.setRole(hello.role, hello.why_observe);
+    show($("log-out"), hello.logs_out === true);
     if (isFirst) this.tellWants_();
   }
 
@@ -263,7 +264,7 @@ class Page {
     const clicks = {
       "contrast-once": () => this.picture.setContrastOnce(),
       "zoom-in": () => this.picture.zoom(1.5), "zoom-out": () => this.picture.zoom(1 / 1.5), "zoom-whole": () => this.picture.whole(),
-      "save-picture": () => this.savePicture_(),
+      "save-picture": () => this.savePicture_(), "log-out": () => void logOut(this.hello?.csrf ?? ""),
       "target-fit": () => this.target.fit(), "target-wider": () => this.target.scale(2), "target-narrower": () => this.target.scale(0.5),
     };
     for (const [id, act] of Object.entries(clicks)) $(id).addEventListener("click", act);

@@ -68,10 +68,26 @@ export class Connection {
     socket.onclose = () => {
       if (this.over_) return;
       this.onClosed_();
+      void logInAgain();
       this.timer_ = setTimeout(() => this.open_(), this.wait_ms_);
       this.wait_ms_ = Math.min(2 * this.wait_ms_, kLongestWait_ms);
     };
   }
+}
+
+/** Where the session is over, the page that asks for a token. A browser does not tell why a WebSocket was refused. */
+async function logInAgain() {
+  try {
+    const answer = await fetch("/api/login");
+    if (answer.ok && (await answer.json()).in === false) location.reload();
+  } catch {
+    // It is not there: it is tried again.
+  }
+}
+
+export async function logOut(csrf) {
+  await fetch("/api/logout", { method: "POST", headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf }, body: "{}" });
+  await logInAgain();
 }
 
 /** Has `instance`'s daemon carry out a command; its reply, or one like it where none came. */

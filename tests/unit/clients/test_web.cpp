@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the page is told: the last day in bounded memory, pictures, samples, wishes.
+// What the page is told: the last day in bounded memory, pictures, samples, wishes; and to whom.
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "clients/web/history.hpp"
+#include "clients/web/logins.hpp"
 #include "clients/web/messages.hpp"
 #include "clients/web/recent_places.hpp"
 #include "clients/web/request_rules.hpp"
@@ -332,4 +333,70 @@ TEST_CASE("the name in a Host header") {
   for (const char* wrong : {"", ":80", "a:", "a:b", "a:123456", "a b", "a@b", "a/b", "[::1",
                             "[g::1]", "[::1]x", "a:1:2", "\xc3\xa9"})
     CHECK(name_of_host(wrong).empty());
+}
+
+TEST_CASE("a cookie is one that is there once") {
+  CHECK(cookie_in("a=1; b=2", "a") == "1");
+  CHECK(cookie_in("a=1;b=2", "b") == "2");
+  CHECK(cookie_in("a=b=c", "a") == "b=c");
+  CHECK(cookie_in("a=", "a") == "");
+  for (const char* none : {"", "a", "b=1", "aa=1", "A=1", "a=1; a=1", "b=a=1", " ; ;", "a =1"})
+    CHECK_FALSE(cookie_in(none, "a"));
+}
+
+TEST_CASE("wrong tokens are few, and then seldom, from each address by itself") {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  Attempts attempts;
+  int tried = 0;
+  for (std::int64_t now_ns = 0; now_ns < 1000 * kSecond; now_ns += kSecond) {
+    if (!attempts.may_try("192.0.2.1", now_ns)) continue;
+    attempts.was_wrong("192.0.2.1", now_ns);
+    ++tried;
+  }
+  CHECK(tried >= 100);
+  CHECK(tried <= 105);
+  CHECK(attempts.wrong() == static_cast<std::uint64_t>(tried));
+  CHECK_FALSE(attempts.may_try("192.0.2.1", 1000 * kSecond));
+  CHECK(attempts.may_try("192.0.2.2", 1000 * kSecond));
+  CHECK(attempts.may_try("192.0.2.1", 1020 * kSecond));
+  // Of a crowd the one that tried last is remembered, in bounded memory.
+  for (int i = 0; i < 20'000; ++i) attempts.was_wrong(std::to_string(i), 2000 * kSecond + i);
+  for (int i = 0; i < 5; ++i) attempts.was_wrong("last", 2001 * kSecond);
+  CHECK_FALSE(attempts.may_try("last", 2001 * kSecond));
+}
+
+TEST_CASE("sessions are bounded, end by disuse and with their login") {
+  const auto logins = parse_logins(
+      "tokens: [{name: a, role: operate, token: 0123456789abcdef}, "
+      "{name: b, role: observe, token: 0123456789abcdeg}]",
+      "f");
+  REQUIRE(logins.size() == 2);
+  Sessions sessions(logins, "c");
+  const auto request_with = [](const Header& cookie) {
+    Request request;
+    request.headers = {{"cookie", cookie.value.substr(0, cookie.value.find(';'))}};
+    return request;
+  };
+  CHECK_FALSE(sessions.log_in("0123456789abcdef ", 0));
+  CHECK_FALSE(sessions.log_in("", 0));
+  const auto first = sessions.log_in("0123456789abcdef", 0);
+  REQUIRE(first);
+  const std::string id = sessions.of(request_with(*first), 1);
+  REQUIRE(sessions.find(id) != nullptr);
+  CHECK(sessions.find(id)->login.may_operate);
+  const auto second = sessions.log_in("0123456789abcdeg", 2);
+  REQUIRE(second);
+  const std::string other = sessions.of(request_with(*second), 2);
+  CHECK_FALSE(sessions.find(other)->login.may_operate);
+  CHECK(sessions.find(other)->csrf != sessions.find(id)->csrf);
+  sessions.use(id, Sessions::kIdleNs);
+  sessions.end_idle(Sessions::kIdleNs + 10);
+  CHECK(sessions.find(id) != nullptr);
+  CHECK(sessions.find(other) == nullptr);
+  for (std::size_t i = 0; i < Sessions::kMost; ++i)
+    CHECK(sessions.log_in("0123456789abcdeg", Sessions::kIdleNs + 10).has_value());
+  CHECK(sessions.find(id) == nullptr);  // the one that was not used for longest
+  const auto last = sessions.log_in("0123456789abcdef", Sessions::kIdleNs + 20);
+  sessions.set({logins[1]});
+  CHECK(sessions.of(request_with(*last), Sessions::kIdleNs + 20).empty());
 }
