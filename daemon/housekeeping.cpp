@@ -97,7 +97,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
       snapshots_([this] { return pipeline_.chosen().fitter->roi_px(); }, camera_, loop_),
       calibration_(
           config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by().empty(); },
-          [this] { return stage_.waiting_us(); }),
+          [this] { return stage_.timing(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, events_),
       raw_frames_(config_, session_, loop_, events_),

@@ -64,11 +64,11 @@ class Housekeeping {
   bool starts_anew() const noexcept { return starts_anew_; }
   /// Somebody waits for what the loop answers.
   bool is_asked() const noexcept;
-  /// A thread of its own looks for markers, evaluates a calibration, reads or writes a place, or
-  /// begins or ends a record.
+  /// A thread of its own looks for markers, evaluates a calibration, reads or writes a place,
+  /// begins or ends a record, or begins to save raw frames.
   bool is_calculating() const noexcept {
     return markers_.is_searching() || calibration_.is_evaluating() || places_.is_at_disk() ||
-           record_.pending();
+           record_.pending() || raw_frames_.is_beginning();
   }
   const Publisher& publisher() noexcept { return pipeline_.publisher(); }
 

@@ -25,7 +25,8 @@ Controller::Controller(const ControllerSettings& settings)
       moved_(stage_settings()),
       law_(law_settings()),
       observed_(kMostAveraged),
-      observed_moved_(kMostAveraged) {
+      observed_moved_(kMostAveraged),
+      observed_noise_(kMostAveraged) {
   change_settings(settings);
 }
 
@@ -127,7 +128,7 @@ void Controller::left_at(std::int64_t sent_ns) noexcept {
   const bool moves = moved_.told_ns() == stage_.told_ns();
   stage_.left_at(sent_ns);
   if (moves) moved_.left_at(sent_ns);
-  law_.left_at(sent_ns);
+  law_.left_at(sent_ns_, sent_ns);
   sent_ns_ = sent_ns;
 }
 
@@ -135,6 +136,7 @@ void Controller::remember_stage(std::int64_t taken_ns) noexcept {
   newest_ = (newest_ + 1) % kMostAveraged;
   observed_[newest_] = stage_.at(taken_ns);
   observed_moved_[newest_] = moved_.at(taken_ns);
+  observed_noise_[newest_] = law_.unfollowed_nm(taken_ns);
   observed_count_ = std::min(observed_count_ + 1, kMostAveraged);
 }
 
@@ -175,8 +177,7 @@ Correction Controller::update(Vec2 drift_nm, std::int64_t taken_ns, std::int64_t
       frames > 1 ? mean_of(observed_, frames) : stage_.at(std::min(taken_ns, now_ns));
   const Vec2 moved = settings_.image_to_stage.apply(drift_nm);
   const std::int64_t seen_ns = std::min(taken_ns, now_ns);
-  // A mean over frames has little of the lines that one frame has.
-  const Vec2 noise = frames > 1 ? Vec2{} : law_.unfollowed_nm(seen_ns);
+  const Vec2 noise = frames > 1 ? mean_of(observed_noise_, frames) : law_.unfollowed_nm(seen_ns);
   const Vec2 target{stage.x - moved.x - noise.x, stage.y - moved.y - noise.y};
   const std::int64_t last_ns = started_ ? sent_ns_ : seen_ns;
   move_share_ = 0;

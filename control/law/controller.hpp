@@ -55,7 +55,8 @@ class Controller {
   /// Nothing was commanded yet: the stage was moved so far before the daemon started.
   void set_travelled(Vec2 travelled_nm) noexcept { travelled_nm_ = travelled_nm; }
   /// A frame with a drift was taken, middle of its exposure: remembers where the stage was, for
-  /// averages that this frame is part of. Every such frame, whether it is corrected or not.
+  /// averages that this frame is part of. Every such frame, after feed_law(), whether it is
+  /// corrected or not.
   void remember_stage(std::int64_t taken_ns) noexcept;
   /// A frame with a plausible drift, before update(): the observer follows the sample, and learns.
   void feed_law(const DriftEstimate& drift, std::int64_t taken_ns, std::int64_t now_ns) noexcept;
@@ -153,6 +154,7 @@ class Controller {
   std::int64_t sent_ns_ = 0;
   std::vector<Vec2> observed_;        ///< ring of the modelled stage in the last frames
   std::vector<Vec2> observed_moved_;  ///< and of the part that moves did
+  std::vector<Vec2> observed_noise_;  ///< and what of its place was nothing to follow
   std::size_t newest_ = 0;
   std::size_t observed_count_ = 0;
 };

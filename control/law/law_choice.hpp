@@ -69,18 +69,17 @@ class LawChoice {
   /// @param at_range  the stage may go no farther: no law could have done better
   void told(Vec2 total_nm, bool x_held_back, bool y_held_back, bool at_range,
             std::int64_t now_ns) noexcept;
-  /// The last command left only at `sent_ns`, later than was said.
-  void left_at(std::int64_t sent_ns) noexcept {
+  /// The last command, of `told_ns`, left only at `sent_ns`.
+  void left_at(std::int64_t told_ns, std::int64_t sent_ns) noexcept {
     observer_.left_at(sent_ns);
-    judge_.left_at(sent_ns);
+    judge_.left_at(told_ns, sent_ns);
   }
   /// Somebody else said where the stage has to go: neither law erred.
   void interrupted(Vec2 total_nm) noexcept;
   /// How much of where a frame shows that the stage would have to be is nothing to follow.
   Vec2 unfollowed_nm(std::int64_t taken_ns) const noexcept {
     // The observer passes over a sight that it cannot use: what it knows is of the frame before.
-    const bool known = settings_.law == ControlLaw::Auto && seen_ns_ == taken_ns &&
-                       observer_.frame().taken_ns == taken_ns;
+    const bool known = settings_.law == ControlLaw::Auto && observer_.frame().taken_ns == taken_ns;
     const Vec2 noise_nm = known ? observer_.unfollowed_nm() : Vec2{};
     return is_finite(noise_nm) ? noise_nm : Vec2{};  // PI holds whatever the observer does
   }

@@ -42,8 +42,8 @@ void LawJudge::restart() noexcept {
   left_nm_ = pi_left_nm_ = 0;
 }
 
-void LawJudge::left_at(std::int64_t sent_ns) noexcept {
-  if (!begun_) return;
+void LawJudge::left_at(std::int64_t told_ns, std::int64_t sent_ns) noexcept {
+  if (!begun_ || told_ns != told_ns_) return;  // coasting, say: PI's last command is an older one
   stage_.left_at(sent_ns);
   told_ns_ = std::max(told_ns_, sent_ns);
 }

@@ -31,8 +31,9 @@ class LawJudge {
   void restart() noexcept;
   /// Nothing was commanded, or it did not leave: PI begins likewise. Blocks that are closed stay.
   void pause() noexcept;
-  /// The last command left only at `sent_ns`; PI's would have left no sooner.
-  void left_at(std::int64_t sent_ns) noexcept;
+  /// The command of `told_ns` left only at `sent_ns`. Where PI had one beside it, that would have
+  /// left no sooner.
+  void left_at(std::int64_t told_ns, std::int64_t sent_ns) noexcept;
   /// Between frames; of a slow camera blocks are longer, and gaps.
   void set_period(double period_s) noexcept { period_s_ = period_s; }
 

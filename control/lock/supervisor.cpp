@@ -201,6 +201,7 @@ bool Supervisor::without_frame(std::int64_t last_arrival_ns, std::int64_t now_ns
 }
 
 Decision Supervisor::decide(const FrameFacts& facts) noexcept {
+  if (facts.unsent) unsent_ns_ = facts.now_ns;
   end_acquaintance(facts.now_ns);
   see_move(facts.taken_ns);
   update_law(facts);
@@ -228,7 +229,6 @@ Decision Supervisor::decide(const FrameFacts& facts) noexcept {
 bool Supervisor::is_excused(const FrameFacts& facts) noexcept {
   constexpr int kPrice = 8, kMost = 256;
   constexpr double kFollowsS = 0.01;
-  if (facts.unsent) unsent_ns_ = facts.now_ns;
   const double waits_s = 1e-6 * controller_.stage().settings().delay_us + kFollowsS;
   const bool waits = unsent_ns_ != 0 && seconds_between(unsent_ns_, facts.taken_ns) < waits_s;
   if (!waits || excuses_ < kPrice) {
@@ -368,9 +368,9 @@ void Supervisor::probe(const FrameFacts& facts, Decision& decision) noexcept {
 }
 
 /// Moves the stage whatever the markers show, as long as a command can leave: the way back must not
-/// depend on markers.
+/// depend on markers. Of several that wait, only the last one's time of leaving would be known.
 void Supervisor::excite(const FrameFacts& facts, Decision& decision) noexcept {
-  const bool can_leave = !facts.stale && !facts.not_sent && !facts.refused;
+  const bool can_leave = !facts.stale && !facts.not_sent && !facts.refused && !facts.unsent;
   if (!can_leave) return;
   decision.correction = controller_.go_to(*facts.excitation_nm, facts.now_ns);
   decision.limits = controller_.limits();

@@ -122,7 +122,8 @@ bool Supervisor::was_begun_enough(std::int64_t now_ns) noexcept {
   return begun_ > kOftenBegun && now_ns - first_begun_ns_ > kLongestBeginningNs;
 }
 
-/// Moves the stage as the acquaintance asks; a lock that cannot make it corrects at once.
+/// Moves the stage as the acquaintance asks; a lock that cannot make it corrects at once. While the
+/// move before waits to leave there is none: of several only the last one's time would be known.
 void Supervisor::acquaint(const FrameFacts& facts, Decision& decision) noexcept {
   if (!acquaintance_.is_under_way() &&
       (was_begun_enough(facts.now_ns) ||
@@ -131,6 +132,7 @@ void Supervisor::acquaint(const FrameFacts& facts, Decision& decision) noexcept 
     not_found_ = true;
     return;
   }
+  if (facts.unsent) return;
   const Vec2 moved_nm = controller_.stage().image_to_stage().apply(residual_nm(facts));
   decision.correction =
       controller_.go_to(acquaintance_.wanted_nm(moved_nm, facts.now_ns), facts.now_ns);

@@ -29,6 +29,8 @@ constexpr std::size_t kLeastSamples = 200;
 /// Frames of a run: fewer tell nothing, more take the evaluation longer than anybody waits.
 constexpr double kFewestFrames = 400;
 constexpr double kMostFrames = 60'000;
+/// A driver that had a move done only after so long, and so many times its usual time, was held up.
+constexpr double kLateUs = 20'000, kLateTimes = 5;
 /// The excursion, one way, may take so much of the run.
 constexpr double kShareOfTheWay = 0.15;
 
@@ -108,14 +110,14 @@ void check_reach(double excursion_nm, const config::Control& limits, const LoopR
 
 Calibration::Calibration(const config::Config& config, LockOrders& lock, const CameraWatch& camera,
                          LoopControl& loop, EventLog& events, std::function<bool()> has_markers,
-                         std::function<double()> waiting_us)
+                         std::function<DriverTiming()> timing)
     : config_(config),
       lock_(lock),
       camera_(camera),
       loop_(loop),
       events_(events),
       has_markers_(std::move(has_markers)),
-      waiting_us_(std::move(waiting_us)) {}
+      timing_(std::move(timing)) {}
 
 Calibration::~Calibration() {
   if (cancelled_) cancelled_->store(true);
@@ -201,6 +203,7 @@ void Calibration::begun(const Outcome& outcome, const Answer& answer, const Cali
   ++number_;
   phase_ = Phase::Moving;
   awaited_ = ordered;
+  at_first_ = timing_();
   text_ = fmt::format("the stage is moved by at most {} nm for {} s", excursion_nm, seconds);
   result_ = nullptr;
   events_.raise(Level::Info, "calibration", text_, {{"run", number_}});
@@ -243,7 +246,15 @@ void Calibration::collect(std::unique_ptr<CalibrationRun> run) {
                     fmt::format("only {} showed the markers; {}",
                                 counted(run->record().samples.size(), "frame"), place_of(*run)));
   }
-  CalibrationContext context{.config = config_, .marker_ids = {}, .waiting_us = waiting_us_()};
+  const DriverTiming timing = timing_();
+  const bool was_late = timing.longest_us > at_first_.longest_us &&
+                        timing.longest_us > std::max(kLateUs, kLateTimes * timing.usual_us);
+  CalibrationContext context{
+      .config = config_,
+      .marker_ids = {},
+      .waiting_us = timing.waiting_us,
+      .driver_late_us = was_late ? timing.longest_us : 0,
+      .driver_ignored = timing.ignored - std::min(timing.ignored, at_first_.ignored)};
   const MarkersReport& markers = loop_.markers();
   for (std::size_t i = 0; i < markers.count; ++i)
     context.marker_ids.push_back(markers.entries[i].marker.id);

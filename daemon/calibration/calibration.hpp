@@ -20,6 +20,7 @@
 #include "daemon/loop/calibration_run.hpp"
 #include "daemon/loop/loop_control.hpp"
 #include "daemon/orders/lock_orders.hpp"
+#include "daemon/stage/driver_timing.hpp"
 #include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
@@ -33,10 +34,10 @@ class Calibration {
 
   /// @param config  the one in force
   /// @param has_markers  whether the loop was given markers
-  /// @param waiting_us  what the driver adds to stage.delay_us (StageChannel)
+  /// @param timing  of the stage's driver
   Calibration(const config::Config& config, LockOrders& lock, const CameraWatch& camera,
               LoopControl& loop, EventLog& events, std::function<bool()> has_markers,
-              std::function<double()> waiting_us);
+              std::function<DriverTiming()> timing);
   /// An evaluation that is under way is broken off.
   ~Calibration();
   Calibration(const Calibration&) = delete;
@@ -69,7 +70,8 @@ class Calibration {
   LoopControl& loop_;
   EventLog& events_;
   std::function<bool()> has_markers_;
-  std::function<double()> waiting_us_;
+  std::function<DriverTiming()> timing_;
+  DriverTiming at_first_;  ///< when the run began
   std::uint64_t number_ = 0;
   Phase phase_ = Phase::None;
   std::string text_;

@@ -2,12 +2,16 @@
 #include "daemon/calibration/calibration_result.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "base/counted.hpp"
 #include "control/identification/stage_identification.hpp"
 #include "daemon/setup/compose.hpp"
 #include "daemon/wire/number_or_null.hpp"
@@ -126,6 +130,30 @@ std::string forecast(double residual_nm) {
 
 }  // namespace
 
+std::string strain_text(const CalibrationStrain& strain, double driver_late_us,
+                        std::uint64_t driver_ignored) {
+  constexpr double kLateMoves = 0.01, kLostFrames = 0.05;
+  std::vector<std::string> parts;
+  if (strain.late_share > kLateMoves)
+    parts.push_back(
+        fmt::format("of the stage's moves {:.0f} % left late, by up to {:.0f} ms, or never",
+                    100 * strain.late_share, 1e3 * strain.longest_s));
+  if (strain.lost_share > kLostFrames)
+    parts.push_back(
+        fmt::format("of the frames {:.0f} % came too old or not at all", 100 * strain.lost_share));
+  if (driver_late_us > 0)
+    parts.push_back(fmt::format("the stage's driver had a move done after {:.0f} ms only",
+                                1e-3 * driver_late_us));
+  if (driver_ignored > 0)
+    parts.push_back(fmt::format("the stage's driver ignored {}, which came too late",
+                                counted(driver_ignored, "move")));
+  if (parts.empty()) return {};
+  return fmt::format(
+      "This computer was too busy to find out how the stage answers: {}. Calibrate again when it "
+      "has less to do; `driftctl doctor` says what disturbs. ",
+      fmt::join(parts, "; "));
+}
+
 CalibrationResult evaluate(const CalibrationRun& run, const CalibrationContext& context,
                            const std::atomic<bool>& cancelled) {
   control::ControllerSettings present = loop_settings(context.config, {}).supervisor.controller;
@@ -133,7 +161,14 @@ CalibrationResult evaluate(const CalibrationRun& run, const CalibrationContext& 
   const control::StageIdentification found = control::identify_stage(
       run.record(),
       {.cancelled = &cancelled, .present = present, .image_gain_sd = run.image_gain_sd()});
-  if (found.refused()) return {.refusal = found.text, .result = nullptr, .summary = {}};
+  if (found.refused()) {
+    const std::string strain =
+        strain_text(run.strain(), context.driver_late_us, context.driver_ignored);
+    return {
+        .refusal = strain.empty() ? found.text : strain + "As recorded it looks so: " + found.text,
+        .result = nullptr,
+        .summary = {}};
+  }
   const StageCalibration& c = found.result;
   return {.refusal = {},
           .result = result_json(c, run, context),

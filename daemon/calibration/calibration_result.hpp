@@ -18,7 +18,9 @@ namespace driftd::daemon {
 struct CalibrationContext {
   config::Config config;
   std::vector<std::uint32_t> marker_ids;
-  double waiting_us = 0;  ///< Controller::set_waiting_us()
+  double waiting_us = 0;      ///< Controller::set_waiting_us()
+  double driver_late_us = 0;  ///< the driver had a move done only then, unusually; 0: none so late
+  std::uint64_t driver_ignored = 0;  ///< corrections
 };
 
 struct CalibrationResult {
@@ -26,6 +28,10 @@ struct CalibrationResult {
   nlohmann::json result;  ///< null with a refusal
   std::string summary;    ///< one line of it
 };
+
+/// What else than the stage may be at fault where the record says what it does; empty: nothing.
+std::string strain_text(const CalibrationStrain& strain, double driver_late_us,
+                        std::uint64_t driver_ignored);
 
 /// @param cancelled  set by another thread: the result is not wanted any more
 CalibrationResult evaluate(const CalibrationRun& run, const CalibrationContext& context,

@@ -55,6 +55,7 @@ control::Vec2 CalibrationRun::wanted_nm(std::int64_t now_ns) noexcept {
 void CalibrationRun::saw(const control::FrameFacts& facts,
                          const control::Decision& decision) noexcept {
   now_ns_ = facts.now_ns;
+  if (!facts.stale) ++fresh_frames_;
   record_sample(facts);
   // What was decided before and not taken back since has left.
   const double left_nm = std::max(std::abs(total_nm_.x), std::abs(total_nm_.y));
@@ -210,7 +211,8 @@ void CalibrationRun::without_frame(std::int64_t now_ns) noexcept {
 }
 
 void CalibrationRun::take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept {
-  while (!record_.moves.empty() && record_.moves.back().sent_ns > sent_ns) record_.moves.pop_back();
+  for (; !record_.moves.empty() && record_.moves.back().sent_ns > sent_ns; ++late_moves_)
+    record_.moves.pop_back();
   total_nm_ = total_nm;
   back_since_ns_ = 0;
 }
@@ -218,7 +220,18 @@ void CalibrationRun::take_back(control::Vec2 total_nm, std::int64_t sent_ns) noe
 void CalibrationRun::left_at(std::int64_t sent_ns) noexcept {
   if (record_.moves.empty()) return;
   std::int64_t& told_ns = record_.moves.back().sent_ns;
-  told_ns = std::max(told_ns, sent_ns);
+  if (sent_ns <= told_ns) return;
+  ++late_moves_;
+  longest_ns_ = std::max(longest_ns_, sent_ns - told_ns);
+  told_ns = sent_ns;
+}
+
+CalibrationStrain CalibrationRun::strain() const noexcept {
+  const double moves = std::max(static_cast<double>(record_.moves.size()), 1.0);
+  const double due = 1 + 1e9 * seconds() / static_cast<double>(settings_.frame_period_ns);
+  return {.late_share = std::min(late_moves_ / moves, 1.0),
+          .longest_s = 1e-9 * static_cast<double>(longest_ns_),
+          .lost_share = begun_ns_ == 0 ? 0 : std::max(0.0, 1 - fresh_frames_ / due)};
 }
 
 void CalibrationRun::stop(CalibrationEnd why) noexcept {

@@ -45,6 +45,13 @@ struct CalibrationSettings {
   std::int64_t frame_period_ns;
 };
 
+/// What a busy computer did to a record.
+struct CalibrationStrain {
+  double late_share = 0;  ///< of the moves: they left late, or never
+  double longest_s = 0;   ///< by so much, of those that left
+  double lost_share = 0;  ///< of the frames that were due: they came too old, or not at all
+};
+
 class CalibrationRun {
  public:
   CalibrationRun(const control::StageExcitation& excitation, const CalibrationSettings& settings);
@@ -81,6 +88,7 @@ class CalibrationRun {
   /// The sample's farthest place from its start.
   double farthest_nm() const noexcept { return farthest_nm_; }
   control::StageSays stage_says() const noexcept { return stage_says_; }
+  CalibrationStrain strain() const noexcept;
   /// Noise of a marker against the others, nm per axis (rms of both); not a number: unknown.
   double marker_noise_nm(std::size_t marker) const noexcept;
   /// Standard deviation of each element of the gain with which the markers together show a motion.
@@ -122,6 +130,8 @@ class CalibrationRun {
   control::Vec2 total_nm_;
   double farthest_nm_ = 0;
   control::StageSays stage_says_ = control::StageSays::Nothing;
+  double late_moves_ = 0, fresh_frames_ = 0;  ///< counts
+  std::int64_t longest_ns_ = 0;               ///< that a move left late by
   std::array<MarkerCourse, control::kMaxMarkers> courses_{};
   double markers_used_ = 0, frames_used_ = 0;  ///< sums
 };

@@ -37,6 +37,8 @@ class FrameKeeper {
   Reply save(std::int64_t now_ns);
   void follow(const LockChange& change);
   void turn(std::int64_t now_ns);
+  /// As of FrameSaver.
+  bool is_beginning() const { return saver_ && saver_->is_beginning(); }
   /// Ends what is being saved; waits a few seconds for the disk.
   void finish();
   /// The object `raw_frames` of `status`.

@@ -44,6 +44,7 @@ struct FrameSaver::Desk {
   std::optional<SaveOrder> next;
   std::vector<SaveNotice> notices;
   bool busy = false, quit = false;
+  bool holds = false;  ///< the frames of the order that it is busy with
   std::int64_t quit_ns = 0;
 
   bool quits() {
@@ -57,6 +58,10 @@ struct FrameSaver::Desk {
   bool has_order() {
     const std::lock_guard lock(mutex);
     return next.has_value();
+  }
+  void tell_holds() {
+    const std::lock_guard lock(mutex);
+    holds = true;
   }
   void tell(SaveNotice notice) {
     const std::lock_guard lock(mutex);
@@ -73,7 +78,7 @@ class FrameSaver::Work {
     for (;;) {
       {
         std::unique_lock lock(desk_.mutex);
-        desk_.busy = false;
+        desk_.busy = desk_.holds = false;
         desk_.changed.wait(lock, [this] { return desk_.next || desk_.quit; });
         if (!desk_.next) return;
         order_ = *std::exchange(desk_.next, {});
@@ -90,6 +95,7 @@ class FrameSaver::Work {
     try {
       number_ = std::max(ring_.hold(order_.from_ns), saved_ + 1);
       ring_.release_before(number_);
+      desk_.tell_holds();
       write_all();
       if (result_.frames == 0)
         throw record::RecordError("no frame came around the event that is not in another file");
@@ -242,6 +248,11 @@ std::vector<SaveNotice> FrameSaver::take_notices() {
 bool FrameSaver::busy() {
   const std::lock_guard lock(desk_->mutex);
   return desk_->busy || desk_->next.has_value();
+}
+
+bool FrameSaver::is_beginning() {
+  const std::lock_guard lock(desk_->mutex);
+  return (desk_->busy || desk_->next.has_value()) && !desk_->holds;
 }
 
 bool FrameSaver::quit() noexcept {

@@ -54,6 +54,8 @@ class FrameSaver {
   std::filesystem::path order(SaveOrder order);
   std::vector<SaveNotice> take_notices();
   bool busy();
+  /// An order was given, and frames of it may still be overwritten.
+  bool is_beginning();
   /// Ends the file that is being written; waits for that a few seconds. Idempotent.
   bool quit() noexcept;
 

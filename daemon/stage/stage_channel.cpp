@@ -225,6 +225,14 @@ double StageChannel::waiting_us() const {
   return hz > 0 && hz < kKeepsUp * frames_hz ? 0.5e6 / hz : 0;
 }
 
+DriverTiming StageChannel::timing() const {
+  if (!report_) return {};
+  return {.waiting_us = waiting_us(),
+          .usual_us = report_->latency.p50_us.value_or(0),
+          .longest_us = report_->latency.max_us.value_or(0),
+          .ignored = report_->ignored};
+}
+
 json StageChannel::status(std::int64_t now_ns) const {
   if (!report_) return nullptr;
   const StageReport& r = *report_;

@@ -14,6 +14,7 @@
 #include "config/config.hpp"
 #include "daemon/events/event_log.hpp"
 #include "daemon/loop/loop_control.hpp"
+#include "daemon/stage/driver_timing.hpp"
 #include "daemon/stage/stage_report.hpp"
 #include "daemon/wire/answer.hpp"
 
@@ -55,6 +56,7 @@ class StageChannel {
   /// What the driver adds to stage.delay_us because it takes fewer commands than frames come: half
   /// the time between two, on average, us.
   double waiting_us() const;
+  DriverTiming timing() const;
   /// The object `stage_driver` of `status`; null while there is none.
   nlohmann::json status(std::int64_t now_ns) const;
 

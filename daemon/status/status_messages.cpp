@@ -145,7 +145,7 @@ json motion_json(const char* name, const control::AxisMotion& axis,
         {{"frequency_hz", line.frequency_hz},
          {"amplitude_nm", axis.amplitudes_nm[i]},
          {"q", number_or_null(std::numbers::pi * line.frequency_hz / line.fade_per_s, true)},
-         {"followed", control::is_followed(line, axis.period_s)},
+         {"followed", line.followed},
          {"look_alikes_hz", look_alikes_hz(line.frequency_hz, rate_hz, kTold)}});
   }
   const bool learnt = axis.tuned;  // else the model is what the observer begins with

@@ -140,6 +140,23 @@ class Calibrate(unittest.TestCase):
         self.assert_dead_time(over["result"]["delay_us"] + too_long_us)
         self.hold_as_proposed(over["result"], camera={"readout_us": READOUT_US + too_long_us})
 
+    def test_a_computer_that_has_no_time_to_send_finds_the_same_stage(self):
+        if not self.rig.is_virtual:
+            self.skipTest("SKIPPED: nothing holds up one thread alone but in virtual time")
+        self.start()
+        self.begin(seconds=15)
+        self.wait_phase("moving")
+        for _ in range(60):
+            self.rig.sleep(0.15)
+            self.rig.hold_corrections(0.05)
+        over = self.wait_over()
+        self.assertEqual(over["phase"], "done", over)
+        result = over["result"]
+        for i in range(2):
+            for j in range(2):
+                self.assertAlmostEqual(result["image_to_stage"][i][j], MATRIX[i][j], delta=0.01 * SCALE)
+        self.assert_dead_time(result["delay_us"])
+
     def test_it_is_refused_where_it_cannot_be(self):
         self.start()
         for fields, text in (({"excursion_nm": 1}, "from 5 to 10000"),

@@ -87,6 +87,14 @@ class VirtualRig(harness.Rig):
         finally:
             self.order(op="time_of_command", seconds=0)
 
+    def hold_corrections(self, seconds: float) -> None:
+        """The computer has no time for the thread that sends them."""
+        self.order(op="hold_corrections", seconds=seconds)
+
+    def set_driver_period(self, seconds: float) -> None:
+        """The stage's driver takes the newest correction each so often."""
+        self.order(op="driver_period", seconds=seconds)
+
     # --- at the first try ---
     def wait_still(self, limit_nm: float) -> None:
         limit_nm /= 2  # which leaves as much for what a busy machine adds

@@ -85,6 +85,7 @@ void Lab::start_daemon(const std::filesystem::path& file) {
     camera_ = nullptr;
     throw;
   }
+  waiting_.clear();
   time_.await_sleepers(1);  // the thread that the observer learns by
   driver_.reset(zmq_socket(context_.get(), ZMQ_SUB));
   const int newest_only = 1;
@@ -112,6 +113,7 @@ void Lab::kill_daemon() {
 void Lab::end_daemon(bool in_order) {
   if (!service_) throw std::invalid_argument("no daemon runs");
   camera_->release();
+  release_corrections();
   time_.wake_all();
   if (in_order) service_->finish();
   driver_.reset();
@@ -134,6 +136,11 @@ void Lab::advance(std::int64_t duration_ns) {
     const std::int64_t now_ns = time_.now_ns();
     if (exposure_end_ns() <= now_ns) expose();
     if (!service_) continue;
+    if (release_ns_ != 0 && release_ns_ <= now_ns) {
+      release_corrections();
+      settle();
+    }
+    if (!waiting_.empty() && driver_free_ns_ <= now_ns) obey(std::exchange(waiting_, {}));
     watch_cable();
     if (!coming_.empty() && coming_.front().arrival_ns <= now_ns) {
       deliver();
@@ -181,6 +188,8 @@ std::int64_t Lab::next_event_ns() const noexcept {
   std::int64_t next_ns = exposure_end_ns();
   if (!service_) return next_ns;
   if (!coming_.empty()) next_ns = std::min(next_ns, coming_.front().arrival_ns);
+  if (release_ns_ != 0) next_ns = std::min(next_ns, release_ns_);
+  if (!waiting_.empty()) next_ns = std::min(next_ns, driver_free_ns_);
   return std::min({next_ns, popped_ns_ + kPopNs, turn_ns_});
 }
 
@@ -297,24 +306,42 @@ void Lab::turn_service(int patience_ms) {
   settle();
 }
 
+void Lab::hold_corrections(std::int64_t duration_ns) {
+  if (!service_) throw std::invalid_argument("no daemon runs");
+  settle();
+  release_ns_ = time_.now_ns() + duration_ns;
+  virtual_time::hold_corrections(true);
+}
+
+void Lab::release_corrections() {
+  release_ns_ = 0;
+  virtual_time::hold_corrections(false);
+}
+
 /// Until the publisher has sent what it was given.
 void Lab::settle() {
-  while (!service_->publisher().settled()) std::this_thread::yield();
+  while (release_ns_ == 0 && !service_->publisher().settled()) std::this_thread::yield();
   obey_corrections();
 }
 
-/// They reach the stage kReactionNs later; what is due in that time comes so much later, too.
 void Lab::obey_corrections() {
   for (std::string& message : take_sent_messages()) {
     if (message.starts_with("correction ")) {
-      time_.pass_until(time_.now_ns() + kReactionNs);
-      simulator::Vec2 target_nm{};
-      if (corrections_.read(message, time_.now_ns(), simulation_.commanded_nm(), target_nm) ==
-          simulator::CorrectionReader::Outcome::Move)
-        simulation_.command_stage(target_nm);
+      waiting_ = message;
+      if (time_.now_ns() >= driver_free_ns_) obey(std::exchange(waiting_, {}));
     }
     messages_.push_back(std::move(message));
   }
+}
+
+/// It reaches the stage kReactionNs later; what is due in that time comes so much later, too.
+void Lab::obey(const std::string& correction) {
+  if (driver_period_ns_ > 0) driver_free_ns_ = time_.now_ns() + driver_period_ns_;
+  time_.pass_until(time_.now_ns() + kReactionNs);
+  simulator::Vec2 target_nm{};
+  if (corrections_.read(correction, time_.now_ns(), simulation_.commanded_nm(), target_nm) ==
+      simulator::CorrectionReader::Outcome::Move)
+    simulation_.command_stage(target_nm);
 }
 
 }  // namespace driftd::virtual_time

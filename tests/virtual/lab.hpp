@@ -48,6 +48,11 @@ class Lab {
   /// Each command that serve() sees answered lets so much time pass: for clients that ask until
   /// something has come about.
   void set_time_of_command(std::int64_t duration_ns) { time_of_command_ns_ = duration_ns; }
+  /// For so long no correction leaves: the computer has no time for who sends them.
+  void hold_corrections(std::int64_t duration_ns);
+  /// The stage's driver takes a correction each so often, the newest that has come; 0: each at
+  /// once.
+  void set_driver_period(std::int64_t period_ns) { driver_period_ns_ = period_ns; }
   /// Somebody subscribed to positions.
   bool has_subscriber() const { return service_ && service_->publisher().has_subscriber(); }
   /// A command to the simulator, as driftd-sim takes it. @returns its reply
@@ -74,7 +79,9 @@ class Lab {
   void turn();
   void turn_service(int patience_ms);
   void settle();
+  void release_corrections();
   void obey_corrections();
+  void obey(const std::string& correction);
   std::int64_t next_event_ns() const noexcept;
   std::int64_t exposure_end_ns() const noexcept;
 
@@ -99,8 +106,11 @@ class Lab {
   std::int64_t period_ns_ = 0;
   std::int64_t exposure_ns_ = 0;  ///< when the next one begins
   std::int64_t turn_ns_ = 0;      ///< when housekeeping turns next
-  std::int64_t popped_ns_ = 0;    ///< when the loop was given something last
-  std::int64_t frame_ns_ = 0;     ///< when a frame was sent last
+  std::int64_t release_ns_ = 0;   ///< corrections are held until then; 0: they are not
+  std::int64_t driver_period_ns_ = 0, driver_free_ns_ = 0;
+  std::string waiting_;         ///< the newest correction, for the driver; empty: none
+  std::int64_t popped_ns_ = 0;  ///< when the loop was given something last
+  std::int64_t frame_ns_ = 0;   ///< when a frame was sent last
   std::int64_t clock_asked_ns_ = 0;
   /// When a camera that came back will be connected to; 0: it is not looked for.
   std::int64_t found_ns_ = 0;

@@ -7,6 +7,8 @@
 //   {"op": "advance", "seconds": 1.5}
 //   {"op": "simulator", "command": "vanish", "seconds": 2}  what driftd-sim's control socket takes
 //   {"op": "time_of_command", "seconds": 0.02}              passes with each answer to a client
+//   {"op": "hold_corrections", "seconds": 0.04}             nobody has time to send them so long
+//   {"op": "driver_period", "seconds": 0.01}                of the stage's driver, between two
 //   {"op": "wish", "topics": ["truth", "position"]}         whose messages the answers bring, as
 //   "topic {json}"
 // Answers: {"ok": true, "now_ns": N, "subscribed": false, "messages": [...]}, or {"ok": false,
@@ -84,6 +86,10 @@ class Orders {
       lab_->set_time_of_command(std::llround(1e9 * order.at("seconds").get<double>()));
     } else if (op == "advance") {
       lab_->advance(std::llround(1e9 * order.at("seconds").get<double>()));
+    } else if (op == "hold_corrections") {
+      lab_->hold_corrections(std::llround(1e9 * order.at("seconds").get<double>()));
+    } else if (op == "driver_period") {
+      lab_->set_driver_period(std::llround(1e9 * order.at("seconds").get<double>()));
     } else if (op == "simulator") {
       reply.update(json::parse(lab_->command_simulator(order.dump())));
     } else if (op == "wish") {

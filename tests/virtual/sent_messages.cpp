@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <mutex>
 #include <string_view>
@@ -19,6 +20,8 @@ namespace driftd::virtual_time {
 namespace {
 
 std::mutex mutex;
+std::condition_variable changed;
+bool held = false;
 std::vector<std::string> messages;
 std::atomic<std::uint64_t> replies{0};
 
@@ -37,6 +40,12 @@ std::vector<std::string> take_sent_messages() {
   return std::exchange(messages, {});
 }
 
+void hold_corrections(bool hold) {
+  const std::lock_guard lock(mutex);
+  held = hold;
+  changed.notify_all();
+}
+
 std::uint64_t sent_replies() {
   return replies;
 }
@@ -44,9 +53,13 @@ std::uint64_t sent_replies() {
 }  // namespace driftd::virtual_time
 
 int __wrap_zmq_send(void* socket, const void* buffer, std::size_t bytes, int flags) {
+  const std::string_view text(static_cast<const char*>(buffer), bytes);
+  if (text.starts_with("correction {")) {
+    std::unique_lock lock(driftd::virtual_time::mutex);
+    driftd::virtual_time::changed.wait(lock, [] { return !driftd::virtual_time::held; });
+  }
   const int sent = __real_zmq_send(socket, buffer, bytes, flags);
   if (sent < 0) return sent;
-  const std::string_view text(static_cast<const char*>(buffer), bytes);
   if (driftd::virtual_time::is_published(text)) {
     const std::lock_guard lock(driftd::virtual_time::mutex);
     driftd::virtual_time::messages.emplace_back(text);

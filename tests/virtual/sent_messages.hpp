@@ -12,6 +12,9 @@ namespace driftd::virtual_time {
 
 /// "topic {json}", those since the last call.
 std::vector<std::string> take_sent_messages();
+/// A computer that has no time for the publisher's thread: while they are held, that thread waits
+/// with the next correction.
+void hold_corrections(bool held);
 /// Replies to commands, so far.
 std::uint64_t sent_replies();
 

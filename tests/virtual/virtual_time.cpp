@@ -19,6 +19,12 @@ int __real_clock_gettime(clockid_t clock, timespec* time);
 int __wrap_clock_gettime(clockid_t clock, timespec* time);
 int __real_nanosleep(const timespec* how_long, timespec* left);
 int __wrap_nanosleep(const timespec* how_long, timespec* left);
+// std::condition_variable::wait(lock)
+using WaitedLock = std::unique_lock<std::mutex>;
+void __real__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable* self,
+                                                                      WaitedLock& lock);
+void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable* self,
+                                                                      WaitedLock& lock);
 }
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
@@ -48,25 +54,26 @@ State& state() {
   return state;
 }
 
+/// A thread that was woken counts until it sleeps again, waits for another thread, or ends.
+struct Waking {
+  bool counts = false;
+  void over(State& of) {
+    if (std::exchange(counts, false) && of.awake > 0) --of.awake;
+    of.changed.notify_all();
+  }
+  ~Waking() {
+    const std::lock_guard guard(state().mutex);
+    over(state());
+  }
+};
+thread_local Waking waking;
+
 void sleep_virtually(std::int64_t duration_ns) {
   State& s = state();
   if (std::this_thread::get_id() == s.clock_thread) {
     s.now_ns += duration_ns;
     return;
   }
-  /// A thread that was woken counts until it sleeps again, or ends.
-  struct Waking {
-    bool counts = false;
-    void over(State& of) {
-      if (std::exchange(counts, false) && of.awake > 0) --of.awake;
-      of.changed.notify_all();
-    }
-    ~Waking() {
-      const std::lock_guard guard(state().mutex);
-      over(state());
-    }
-  };
-  thread_local Waking waking;
   std::unique_lock lock(s.mutex);
   waking.over(s);
   const auto self = s.sleepers.insert(s.sleepers.end(), {s.now_ns + duration_ns});
@@ -134,6 +141,17 @@ int __wrap_clock_gettime(clockid_t clock, timespec* time) {
   if (clock != CLOCK_MONOTONIC || now_ns == 0) return __real_clock_gettime(clock, time);
   *time = driftd::to_timespec(now_ns);
   return 0;
+}
+
+void __wrap__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(std::condition_variable* self,
+                                                                      WaitedLock& lock) {
+  using driftd::virtual_time::waking;
+  if (waking.counts) {
+    auto& state = driftd::virtual_time::state();
+    const std::lock_guard guard(state.mutex);
+    waking.over(state);
+  }
+  __real__ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE(self, lock);
 }
 
 int __wrap_nanosleep(const timespec* how_long, timespec* left) {

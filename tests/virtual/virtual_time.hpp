@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // CLOCK_MONOTONIC of this process stands still until the thread that made VirtualTime lets time
 // pass. What our own objects sleep (std::this_thread::sleep_for, nanosleep) is of that time: who
-// has slept enough is woken, one after the other, and the clock waits until each sleeps again. So
-// what happens depends on no machine's speed. Linked with --wrap=clock_gettime,--wrap=nanosleep.
-// One object a process, made before any other thread.
+// has slept enough is woken, one after the other, and the clock waits until each sleeps again, or
+// waits for another thread. So what happens depends on no machine's speed. Linked with --wrap of
+// clock_gettime, nanosleep and std::condition_variable::wait. One object a process, made before any
+// other thread.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstddef>
-#include <numbers>
 
 namespace driftd::control {
 
@@ -20,19 +19,8 @@ struct Line {
   double frequency_hz = 0;
   double fade_per_s = 0;      ///< the amplitude falls by so much; pi times the line's width in Hz
   double kick_nm2_per_s = 0;  ///< variance that either state gains
+  bool followed = true;       ///< by the stage; as decide_followed() had it
 };
-
-/// Of slower cameras sharp lines are noise.
-constexpr double kLeastRateForLinesHz = 44;
-/// Whether the stage is to follow it. A camera shows vibrations above half its rate as slower ones,
-/// and nothing in its images tells which. What is broad, or takes longer than 32 frames a period,
-/// is no line but walk: a few slow lines would explain any walk, and then nothing would follow it.
-constexpr bool is_followed(const Line& line, double period_s) noexcept {
-  constexpr double kSharpQ = 5, kLongestFrames = 32;
-  const bool sharp = std::numbers::pi * line.frequency_hz > kSharpQ * line.fade_per_s;
-  return period_s * kLeastRateForLinesHz <= 1 || !sharp ||
-         line.frequency_hz * period_s * kLongestFrames < 1;
-}
 
 struct DisturbanceModel {
   double walk_nm2_per_s = 1;  ///< variance that the random walk gains
@@ -42,11 +30,17 @@ struct DisturbanceModel {
   bool tracks = false;  ///< frequencies follow what is seen
 };
 
-inline bool follows_all(const DisturbanceModel& model, double period_s) noexcept {
-  for (std::size_t i = 0; i < model.line_count; ++i)
-    if (!is_followed(model.lines[i], period_s)) return false;
-  return true;
-}
+/// Of slower cameras sharp lines are noise.
+constexpr double kLeastRateForLinesHz = 44;
+/// Decides which of a model's lines the stage is to follow. A camera shows vibrations above half
+/// its rate as slower ones, and nothing in its images tells which. What is broad, or takes longer
+/// than 32 frames a period, is no line but walk: a few slow lines would explain any walk, and then
+/// nothing would follow it. Each fit finds a line a little otherwise: near a bound it stays what it
+/// was.
+/// @param before  the model in use
+void decide_followed(DisturbanceModel& model, const DisturbanceModel& before,
+                     double period_s) noexcept;
+bool follows_all(const DisturbanceModel& model) noexcept;
 
 /// The velocity is a random walk, too: it gains so much variance, (nm/s)^2 per s, for each nm^2 per
 /// s that the walk gains. Fitting this share made locks worse by 3 to 6 %.

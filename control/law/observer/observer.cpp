@@ -85,8 +85,13 @@ ObserverSettings next_wish(const ObserverSettings& has, const ObserverSettings& 
   return next;
 }
 
+/// Lines are followed or not by the rate that was planned for.
 bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
-  return !differs(has.period_s, wants.period_s);
+  constexpr double kClearly = 0.05;
+  const double wanted = wants.period_s * kLeastRateForLinesHz;
+  const bool slow = has.period_s * kLeastRateForLinesHz > 1;
+  const bool other_side = slow ? wanted < 1 - kClearly : wanted > 1 + kClearly;
+  return !differs(has.period_s, wants.period_s) && !other_side;
 }
 
 Innovation see_frame(DisturbanceFilter& filter, const ObserverFrame& frame, std::size_t axis,
@@ -124,14 +129,16 @@ void Observer::reset() noexcept {
   forget_frames();
   total_nm_ = {};
   stage_nm_ = {};
-  told_ns_ = 0;
+  told_ns_ = unsent_after_ns_ = unsent_until_ns_ = 0;
 }
 
 void Observer::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
   if (!is_finite(total_nm)) return;
   stage_.take_back(total_nm, sent_ns);
   total_nm_ = total_nm;
-  told_ns_ = sent_ns;
+  unsent_after_ns_ = stage_.told_ns();
+  unsent_until_ns_ = told_ns_;
+  told_ns_ = stage_.told_ns();
 }
 
 void Observer::shift(Vec2 by_nm) noexcept {
@@ -148,6 +155,8 @@ void Observer::told(Vec2 total_nm, std::int64_t now_ns) noexcept {
 
 void Observer::left_at(std::int64_t sent_ns) noexcept {
   stage_.left_at(sent_ns);
+  // After take_back() somebody may know this command with the time before.
+  if (sent_ns > told_ns_ && unsent_after_ns_ == told_ns_) unsent_after_ns_ = told_ns_ - 1;
   told_ns_ = std::max(told_ns_, sent_ns);
 }
 
@@ -223,8 +232,7 @@ Vec2 Observer::unfollowed_nm() const noexcept {
   for (std::size_t a = 0; a < kAxes; ++a) {
     const DisturbanceFilter& filter = axes_[a].filter;
     for (std::size_t i = 0; i < filter.model().line_count; ++i)
-      if (!is_followed(filter.model().lines[i], settings_.period_s))
-        sum[a] += filter.state()[i + 1].first;
+      if (!filter.model().lines[i].followed) sum[a] += filter.state()[i + 1].first;
   }
   return {sum[0], sum[1]};
 }
@@ -316,7 +324,9 @@ Vec2 Observer::see(const Sight& sight) noexcept {
                                std::max(moved[1], kStageRings * before[1])},
             .told_nm = total_nm_,
             .told_stage = stage_.told_motion(),
-            .told_ns = told_ns_};
+            .told_ns = told_ns_,
+            .unsent_after_ns = unsent_after_ns_,
+            .unsent_until_ns = unsent_until_ns_};
   for (std::size_t i = 0; i < kAxes; ++i) {
     if (count_ == 0) begin(i);
     frame_.innovations[i] = follow(axes_[i], frame_, i);

@@ -62,6 +62,8 @@ struct ObserverFrame {
   Vec2 told_nm;              ///< the command before
   StageMotion told_stage;    ///< the modelled stage when that takes effect
   std::int64_t told_ns = 0;  ///< 0: none
+  /// Commands later than the one and not later than the other never left.
+  std::int64_t unsent_after_ns = 0, unsent_until_ns = 0;
   std::array<Innovation, kAxes> innovations{};
   std::array<bool, kAxes> calmed{};  ///< calmer gains than the penalty's commanded after it
 };
@@ -96,7 +98,7 @@ struct ObserverPlan {
 };
 ObserverPlan make_plan(const ObserverSettings& settings);
 /// Whether the stage or the limits are others, or the frame rate is, by more than a measured rate
-/// changes by itself.
+/// changes by itself; about kLeastRateForLinesHz by less.
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 /// Whether what was learnt with one is true for the other: at most the limits differ.
@@ -130,7 +132,7 @@ struct AxisMotion {
   double surprise = 1;       ///< as of DisturbanceFilter
   bool tuned = false;        ///< false: nothing was learnt yet
   std::uint64_t frames = 0;  ///< seen in this lock
-  double period_s = 0;       ///< between frames, that lines are judged by
+  double period_s = 0;       ///< between frames
 };
 
 class Observer {
@@ -224,6 +226,7 @@ class Observer {
   Vec2 total_nm_;
   Vec2 stage_nm_;  ///< where the modelled stage was in the last frame
   std::int64_t told_ns_ = 0;
+  std::int64_t unsent_after_ns_ = 0, unsent_until_ns_ = 0;  ///< of the last take_back()
   std::uint64_t tunings_ = 0;
   std::uint32_t epoch_ = 0;
 };

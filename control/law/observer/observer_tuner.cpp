@@ -116,9 +116,9 @@ void ObserverTuner::take(const ObserverFrame& frame) {
   if (frames_.empty()) first_ns_ = frame.taken_ns;
   const std::int64_t before_ns = frames_.empty() ? frame.taken_ns : frames_.back().taken_ns;
   frames_.push_back(frame);
-  if (frame.told_ns < told_ns_) {  // those that were told later have never left
-    stage_.take_back(frame.told_nm, frame.told_ns - 1);
-    stage_.command(frame.told_nm, frame.told_ns, frame.told_stage);
+  if (told_ns_ > frame.unsent_after_ns && told_ns_ <= frame.unsent_until_ns) {
+    stage_.take_back(frame.told_stage.place_nm, frame.unsent_after_ns);
+    told_ns_ = stage_.told_ns();
   }
   if (frame.told_ns > told_ns_) {
     stage_.command(frame.told_nm, frame.told_ns, frame.told_stage);
@@ -315,7 +315,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   const StageEvidence evidence =
       young || axis.model.tracks ? StageEvidence::BesideLines : StageEvidence::Whole;
   // What is not followed leaves innovations that are no evidence of the stage.
-  const bool clear = follows_all(axis.model, settings_.period_s);
+  const bool clear = follows_all(axis.model);
   for (int i = 0; i < kStageSteps && (settled || young) && clear; ++i)
     stage = fitted_stage(index, stage, young ? 0 : judged_from, evidence);
   record = record_of(index, stage);
@@ -344,7 +344,8 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   schedule(axis);
   const double penalty = adapted_penalty(index);
   const bool other_penalty = penalty != axis.preview.settings().penalty;
-  const DisturbanceModel found = scaled(best.start, best.model.noise_nm2 / best.start.noise_nm2);
+  DisturbanceModel found = scaled(best.start, best.model.noise_nm2 / best.start.noise_nm2);
+  decide_followed(found, axis.model, settings_.period_s);
   const double judged_s = std::max(from_s, age_s() - std::min(stretch_ * kJudgedS, 0.5 * age_s()));
   Trial trial = tried(index, found, stage, judged_s, axis.tuned_s);
   if (!surprised && axis.calm_until_s > age_s()) {  // what it was before may be what it is again

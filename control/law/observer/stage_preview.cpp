@@ -165,7 +165,7 @@ DisturbanceFilter::State StagePreview::course(const std::array<double, kInstants
   }
   for (std::size_t l = 0; l < model.line_count; ++l) {
     const Line& line = model.lines[l];
-    if (!is_followed(line, settings_.period_s)) continue;  // it weighs nothing
+    if (!line.followed) continue;  // it weighs nothing
     const Complex rate{-line.fade_per_s, 2 * std::numbers::pi * line.frequency_hz};
     const Complex z = std::exp(rate * settings_.period_s);
     const ComplexStates x = summed(z, begin);

@@ -103,7 +103,7 @@ class ObservedLock {
     ++frame_;
     const std::int64_t taken_ns = 2'000'000 * frame_, now_ns = taken_ns + 1'500'000;
     const Vec2 stage = stage_.at(taken_ns);
-    left_nm_ = {sample_x_.advance() + error_.gain * stage.x,
+    left_nm_ = {sample_x_.advance() + kicked_nm_ + error_.gain * stage.x,
                 sample_y_.advance() + error_.gain * stage.y};
     const Vec2 told =
         observer_.see({.moved_nm = {sample_x_.measured(left_nm_.x), sample_y_.measured(left_nm_.y)},
@@ -111,8 +111,12 @@ class ObservedLock {
                        .taken_ns = taken_ns,
                        .now_ns = now_ns,
                        .fit_noise_nm2 = {fit_share * noise_nm2_, fit_share * noise_nm2_}});
+    if (leaves) {
+      sent_nm_ = told;
+      sent_ns_ = now_ns;
+      stage_.command(told, now_ns);
+    }
     observer_.told(told, now_ns);
-    stage_.command(told, now_ns);
     return told;
   }
   /// A command far away that does not leave.
@@ -137,6 +141,8 @@ class ObservedLock {
     observer_.told(told, now_ns);
     stage_.command(told, now_ns);
   }
+  /// The sample is elsewhere in x from now on.
+  void kick(double by_nm) { kicked_nm_ += by_nm; }
   void drift_lines(double share_per_s) {
     sample_x_.drift_per_s = sample_y_.drift_per_s = share_per_s;
   }
@@ -144,6 +150,7 @@ class ObservedLock {
   Observer& observer() { return observer_; }
   const StageModel& stage() const { return stage_; }
 
+  bool leaves = true;    ///< what fly() tells the observer reaches the stage
   double fit_share = 1;  ///< of the noise is the fits'; the rest is the stage's
 
  private:
@@ -159,6 +166,7 @@ class ObservedLock {
   StageModel stage_;
   std::int64_t frame_ = 0;
   Vec2 left_nm_;
+  double kicked_nm_ = 0;
   Vec2 sent_nm_;
   std::int64_t sent_ns_ = 0;
 };

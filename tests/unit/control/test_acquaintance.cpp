@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "control/lock/supervisor.hpp"
 #include "support/allocation_watch.hpp"
@@ -43,6 +44,11 @@ struct Scene {
 
   Decision frame(bool valid = true, bool not_sent = false, bool reference = false) {
     now_ns += every_ns;
+    const bool holds = hold_ns > 0 && now_ns % hold_every_ns < hold_ns;
+    if (!holds && !waiting_nm.empty()) {  // all that waited leaves at once
+      for (const Vec2 total_nm : waiting_nm) stage.command(total_nm, left_ns = now_ns - kMs / 4);
+      waiting_nm.clear();
+    }
     if (left_ns > 0) supervisor.left_at(left_ns);
     left_ns = 0;
     sample_nm.x += drift_nm_per_s * 1e-9 * static_cast<double>(every_ns);
@@ -65,12 +71,15 @@ struct Scene {
     const Decision d = supervisor.decide({.now_ns = now_ns,
                                           .taken_ns = now_ns - kAgeNs,
                                           .not_sent = not_sent,
+                                          .unsent = !waiting_nm.empty(),
                                           .new_reference = reference,
                                           .drift = &drift});
     supervisor.prepare();
     driftd::test::watch_this_thread(false);
     tuner.take(supervisor, now_ns);
-    if (d.has_correction && ++commands % driver_frames == 0) {
+    if (d.has_correction && holds) {
+      waiting_nm.push_back(d.correction.total_nm);
+    } else if (d.has_correction && ++commands % driver_frames == 0) {
       stage.command(d.correction.total_nm, now_ns + late_ns);
       if (late_ns > 0) left_ns = now_ns + late_ns;
     }
@@ -113,6 +122,8 @@ struct Scene {
   int driver_frames = 1, commands = 0;  ///< it takes one of so many commands
   std::int64_t late_ns = 0;             ///< a busy computer lets commands leave so much later
   std::int64_t left_ns = 0;
+  std::int64_t hold_ns = 0, hold_every_ns = 1;  ///< nothing leaves for so long, each so often
+  std::vector<Vec2> waiting_nm;                 ///< what has not left yet
   double noise_nm = 0.4, drift_nm_per_s = 3, farthest_nm = 0;
   std::mt19937 random{7};
   std::normal_distribution<double> normal;
@@ -150,7 +161,11 @@ TEST_CASE("before its first correction a lock finds out how the stage answers") 
 
 TEST_CASE("commands that a busy computer holds up do not make a stage later") {
   Scene scene;
-  scene.late_ns = 9 * kMs / 5;
+  if (GENERATE(false, true))
+    scene.late_ns = 9 * kMs / 5;
+  else
+    scene.hold_ns = 30 * kMs;
+  scene.hold_every_ns = 170 * kMs;
   scene.lock();
   scene.until_it_acts();
   REQUIRE(scene.supervisor.acquaintance() == StageAcquaintance::Known);

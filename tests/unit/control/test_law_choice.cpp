@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <optional>
 
+#include "control/law/controller.hpp"
 #include "control/law/observer/observer_tuner.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
@@ -345,6 +347,48 @@ TEST_CASE("law choice: of a slow camera PI is judged by as many frames, at its o
   CHECK(judge.pi_is_better());
   judge.restart();
   CHECK_FALSE(judge.pi_is_better());
+}
+
+TEST_CASE("law choice: PI is not charged with a command that left late while the lock coasted") {
+  // Every third frame shows nothing. Its command leaves 0.4 ms late, or all others do, or none.
+  const auto pi_left_nm = [](std::int64_t coasted_late_ns, std::int64_t late_ns) {
+    Controller controller({.image_to_stage = {},
+                           .proportional = 0,
+                           .integral = 0.3,
+                           .step_limit_nm = 20,
+                           .rate_limit_nm_per_s = 20'000,
+                           .range_limit_nm = 5000,
+                           .travel_limit_nm = 5000,
+                           .stage_delay_us = 2500,
+                           .stage_time_constant_us = 1500,
+                           .law = ControlLaw::Auto});
+    StageModel stage({.image_to_stage = {}, .delay_us = 2500, .time_constant_us = 1500});
+    controller.law().offer(make_plan(controller.observer_wish(1e-9 * kPeriodNs)));
+    for (int i = 1; i < seconds(3); ++i) {
+      const std::int64_t taken_ns = kPeriodNs * i, now_ns = taken_ns + kLatencyNs;
+      const double phase = 2 * std::numbers::pi * 11e-9 * static_cast<double>(taken_ns);
+      const Vec2 place = stage.at(taken_ns);
+      DriftEstimate drift;
+      drift.valid = true;
+      drift.frame_drift_nm = {20 * std::sin(phase) + place.x, 20 * std::cos(phase) + place.y};
+      drift.frame_covariance_nm2 = {0.09, 0, 0.09};
+      if (i % 3 == 0) {
+        stage.command(controller.coast(now_ns).total_nm, now_ns);
+        controller.left_at(now_ns + coasted_late_ns);
+        stage.left_at(now_ns + coasted_late_ns);
+      } else {
+        controller.feed_law(drift, taken_ns, now_ns);
+        stage.command(controller.update(drift.frame_drift_nm, taken_ns, now_ns).total_nm, now_ns);
+        controller.left_at(now_ns + late_ns);
+        stage.left_at(now_ns + late_ns);
+      }
+    }
+    return controller.law().state().pi_left_nm;
+  };
+  const double in_time_nm = pi_left_nm(0, 0);
+  CHECK(in_time_nm > 1);
+  CHECK(pi_left_nm(400'000, 0) == Approx(in_time_nm).epsilon(1e-6));
+  CHECK(pi_left_nm(0, 400'000) > 1.005 * in_time_nm);
 }
 
 TEST_CASE("law choice: nothing of it touches the heap") {

@@ -379,12 +379,27 @@ TEST_CASE("tuner: commands that never left are no part of what the stage was tol
   ObservedLock lock(test::shaken(), {}, 9);
   ObserverTuner tuner(test::observer_settings());
   fly_tuned(lock, tuner, 300);
-  lock.withhold(40);  // computed and told, but on its way to nowhere; a frame sees it so ...
-  tuner.take(lock.observer().frame());
-  lock.fly();
-  tuner.take(lock.observer().frame());
-  CHECK(std::abs(tuner.stage().told_nm().x - lock.stage().told_nm().x) > 30);
-  lock.take_back();  // ... until it is known
+  SECTION("one far away") {
+    lock.withhold(40);  // computed and told, but on its way to nowhere; a frame sees it so ...
+    tuner.take(lock.observer().frame());
+    lock.leaves = false;
+    lock.fly();
+    tuner.take(lock.observer().frame());
+    CHECK(std::abs(tuner.stage().told_nm().x - lock.stage().told_nm().x) > 30);
+    lock.take_back();  // ... until it is known
+  }
+  SECTION("some, and one that does leave before the next frame shows anything") {
+    lock.kick(60);
+    lock.leaves = false;
+    for (int i = 0; i < 4; ++i) {
+      lock.fly();
+      tuner.take(lock.observer().frame());
+    }
+    CHECK(std::abs(tuner.stage().told_nm().x - lock.stage().told_nm().x) > 10);
+    lock.take_back();
+    lock.coast();
+  }
+  lock.leaves = true;
   for (int i = 0; i < 2; ++i) {
     lock.fly();
     tuner.take(lock.observer().frame());

@@ -294,6 +294,31 @@ TEST_CASE("what a stage does while its command waits in a busy computer is not h
   CHECK(alarms(true) == 0);
 }
 
+TEST_CASE("a command that waits is noted with frames that show nothing, too") {
+  // Where the lock coasts then, it is known of the last command alone that it left late.
+  const auto alarms = [](bool told) {
+    SupervisorSettings late = test::supervisor_settings();
+    late.controller.stage_delay_us = 20'000;
+    Bench bench(late, 5 * kMs);
+    bench.lock();
+    bench.frames(1000);
+    int count = 0;
+    for (int i = 0; i < 40; ++i) {
+      bench.sample_nm.x += i % 2 == 0 ? 30 : -30;
+      bench.leaves = false;
+      bench.frame();
+      bench.frames(3, {.valid = false, .unsent = told});
+      bench.leaves = true;
+      bench.true_stage.command(bench.supervisor.controller().total_nm(), bench.now_ns + kMs);
+      for (int k = 0; k < 92; ++k)
+        count += bench.frame().verdict == LockEvent::StageNotFollowing ? 1 : 0;
+    }
+    return count;
+  };
+  CHECK(alarms(false) > 0);
+  CHECK(alarms(true) == 0);
+}
+
 TEST_CASE("a stage that is stuck is found though each command waits in a busy computer") {
   Bench bench;
   bench.lock();
@@ -319,6 +344,7 @@ TEST_CASE("a calibration takes the stage along from where it is, and only while 
   };
   CHECK_FALSE(excited({.stale = true}).has_correction);
   CHECK_FALSE(excited({.not_sent = true}).has_correction);
+  CHECK_FALSE(excited({.unsent = true}).has_correction);  // the one before has not left yet
   Decision told = excited();
   REQUIRE(told.has_correction);
   CHECK(told.correction.total_nm.x == 0);  // not what the lock before had come to

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Housekeeping's part of a calibration: when the stage may be moved, what the loop is given, and
 // what is told of each way in which it ends. The loop's part: test_tracking_loop_calibration.cpp.
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
+#include <thread>
 
 #include "daemon/calibration/calibration.hpp"
 #include "housekeeping_for_tests.hpp"
@@ -32,8 +35,14 @@ struct Fixture {
   CameraWatch camera{config, source, loop, told.log};
   LockOrders orders{{}, gate, loop, [] { return std::string(); }};
   bool has_markers = true;
-  Calibration calibration{
-      config, orders, camera, loop, told.log, [this] { return has_markers; }, [] { return 0.0; }};
+  DriverTiming timing{};
+  Calibration calibration{config,
+                          orders,
+                          camera,
+                          loop,
+                          told.log,
+                          [this] { return has_markers; },
+                          [this] { return timing; }};
   std::int64_t now_ns = 1'000'000'000;
 
   Fixture() {
@@ -251,6 +260,64 @@ TEST_CASE("each way in which a calibration ends early is told with the stage's p
     CHECK(f.told.events.back()["phase"] == phase);
     CHECK(f.refusal().empty());
   }
+}
+
+TEST_CASE("a record that a busy computer spoilt is refused for that first") {
+  // Whatever the stage is told, the sample rests: as recorded the stage is dead.
+  const auto refused = [](bool busy, double longest_us) {
+    Fixture f;
+    Asker asker;
+    f.timing = {.waiting_us = 0, .usual_us = 800, .longest_us = 21'000};
+    auto run = f.begun(asker);
+    control::FrameFacts facts;
+    control::DriftEstimate drift;
+    drift.valid = true;
+    drift.frame_covariance_nm2 = {0.04, 0, 0.04};
+    facts.drift = &drift;
+    std::int64_t now_ns = 1'000'000'000;
+    std::mt19937 random(3);
+    std::normal_distribution<double> normal;
+    for (int i = 0; i < 3400; ++i) {
+      now_ns += 2'000'000;
+      if (run->over()) break;
+      if (busy && i % 50 < 10) continue;  // no frame
+      control::Decision decision;
+      decision.has_correction = true;
+      decision.correction.total_nm = run->wanted_nm(now_ns);
+      facts.now_ns = now_ns;
+      facts.taken_ns = now_ns - 1'500'000;
+      drift.frame_drift_nm = {0.2 * normal(random), 0.2 * normal(random)};
+      run->saw(facts, decision);
+      if (busy && i % 50 % 20 == 10) run->left_at(now_ns + 1'500'000);
+    }
+    f.timing.longest_us = longest_us;
+    f.give_back(std::move(run));
+    for (int i = 0; i < 30'000 && f.phase() == "fitting"; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      f.turn();
+    }
+    CHECK(f.phase() == "refused");
+    CHECK(contains(f.text(), "The stage does not move"));
+    return f.text();
+  };
+  CHECK(refused(false, 21'000).starts_with("The stage does not move"));
+  const std::string busy = refused(true, 48'000);
+  CHECK(contains(busy,
+                 "This computer was too busy to find out how the stage answers: of the stage's "
+                 "moves 5 % left late, by up to 2 ms, or never; of the frames "));
+  CHECK(contains(busy,
+                 " % came too old or not at all; the stage's driver had a move done after 48 "
+                 "ms only. Calibrate again"));
+  CHECK(contains(busy, "As recorded it looks so: The stage does not move"));
+}
+
+TEST_CASE("only a computer that was busy is said to have been") {
+  CHECK(strain_text({}, 0, 0).empty());
+  CHECK(strain_text({.late_share = 0.009, .longest_s = 0.2, .lost_share = 0.049}, 0, 0).empty());
+  CHECK_FALSE(strain_text({.late_share = 0.011}, 0, 0).empty());
+  CHECK_FALSE(strain_text({.lost_share = 0.051}, 0, 0).empty());
+  CHECK_FALSE(strain_text({}, 30'000, 0).empty());
+  CHECK(contains(strain_text({}, 0, 2), "the stage's driver ignored 2 moves, which came too late"));
 }
 
 TEST_CASE("a stage that could not go back is said to be where it is") {

@@ -164,6 +164,26 @@ TEST_CASE("moves that never left are no part of a calibration's record") {
   CHECK(bench.run.record().moves.back().sent_ns == left_ns);
 }
 
+TEST_CASE("moves that left late or never, and frames that are missing, are counted") {
+  Bench bench;
+  CHECK(bench.run.strain().late_share == 0);
+  CHECK(bench.run.strain().lost_share == 0);
+  for (int i = 0; i < 20; ++i) bench.frame({.total_nm = 1.0 * i});
+  CHECK(bench.run.strain().late_share == 0);
+  CHECK(bench.run.strain().lost_share < 1e-9);
+  bench.run.left_at(bench.now_ns);  // in time
+  CHECK(bench.run.strain().late_share == 0);
+  bench.run.left_at(bench.now_ns + 1'700'000);
+  CHECK(bench.run.record().moves.back().sent_ns == bench.now_ns + 1'700'000);
+  bench.frame({.total_nm = 7});
+  bench.run.take_back({6, 0}, bench.now_ns - 1);  // the second of them never left
+  CHECK(bench.run.strain().late_share == Approx(2.0 / 20));
+  CHECK(bench.run.strain().longest_s == Approx(0.0017));
+  bench.now_ns += 9 * kPeriod_ns;  // frames that did not come
+  bench.frame({.stale = true});
+  CHECK(bench.run.strain().lost_share == Approx(10.0 / 31));
+}
+
 TEST_CASE("five frames with the sample far away end a calibration, not one that is mistaken") {
   Bench bench;
   bench.frames(10, {});
