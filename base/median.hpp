@@ -17,7 +17,7 @@ inline double value_above(std::vector<double> values, std::size_t below, std::si
   return *place;
 }
 
-/// Of an even number the upper one.
+/// The upper one of an even number.
 inline double median(std::vector<double> values) {
   return value_above(std::move(values), 1, 2);
 }

@@ -13,7 +13,7 @@ endif()
 # one source, and what two of them call alike may compile and mean something else.
 set(sources_apart
   simulator/sensor.cpp
-  clients/driftctl/main.cpp clients/driftctl/commands/move.cpp
+  clients/driftctl/commands/move.cpp
   clients/driftctl/records/science_drift.cpp clients/driftctl/camera/transfer_line.cpp clients/stage/backends/mad_city_labs.cpp
   clients/stage/backends/pi_gcs2.cpp clients/stage/backends/piezoconcept.cpp
   clients/stage/backends/plain_library.cpp clients/stage/backends/thorlabs_apt.cpp clients/stage/report.cpp

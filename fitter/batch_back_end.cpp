@@ -7,8 +7,8 @@
 #include <future>
 #include <vector>
 
-#include "fitter/cpu_parts.hpp"
 #include "fitter/options.hpp"
+#include "fitter/parts.hpp"
 
 namespace driftd::fitter {
 namespace {
@@ -130,10 +130,10 @@ void BatchBackEnd::fit_frames(const FrameFits& fits, const FitOptions& options,
   };
   const auto cut_from = [&](std::size_t begin) {
     return std::async(std::launch::async, [&, begin] {
-      cpu::run_in_parts(part(begin).size(), threads, cpu::kPieceOfWork,
-                        [&](std::size_t, std::size_t from, std::size_t count) {
-                          cut[begin / block % cut.size()].cut(begin + from, count, from);
-                        });
+      run_in_parts(part(begin).size(), threads, kPieceOfWork,
+                   [&](std::size_t, std::size_t from, std::size_t count) {
+                     cut[begin / block % cut.size()].cut(begin + from, count, from);
+                   });
     });
   };
   std::future<void> next = cut_from(0);

@@ -112,7 +112,7 @@ PlaneExtent extent_said(const StackSettings& settings, std::string_view descript
   const std::int64_t at_each_time =
       hyperstack.c <= kMostPlanes / hyperstack.z ? hyperstack.c * hyperstack.z : 0;
   if (at_each_time > 0 && at_each_time * hyperstack.t == images) return hyperstack;
-  // Of one axis alone the numbers say nothing that the pages do not.
+  // The numbers of one axis alone say nothing that the pages do not.
   if (hyperstack.c > 1 || (hyperstack.z > 1 && hyperstack.t > 1)) {
     throw RecordingError(settings.path, "has " + counted(images, "image") +
                                             ", its description says " +

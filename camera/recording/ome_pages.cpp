@@ -75,7 +75,7 @@ class PageFinder {
            " to frames that have one: the first named counts";
   }
 
-  /// Of files that are there, and by their own UUIDs not the ones that are named; "": none.
+  /// Names the files that are there and by their own UUIDs are not those of the metadata; "": none.
   std::string others_in_words() const {
     if (others_.empty()) return {};
     return counted(others_.size(), "file") + " of its recording, " + others_.front() +

@@ -19,7 +19,7 @@ using Pair = std::array<double, 2>;
 inline constexpr Pair kUnknown = {std::numeric_limits<double>::quiet_NaN(),
                                   std::numeric_limits<double>::quiet_NaN()};
 
-/// Of one frame.
+/// What is kept of one frame.
 struct Sample {
   std::uint64_t frame_id = 0;
   double t_s = 0;

@@ -40,7 +40,7 @@ nlohmann::json samples_message(const std::vector<Sample>& samples, bool past);
 /// `photons` beside each marker of a `markers` message.
 nlohmann::json markers_message(const nlohmann::json& markers, double gain_e_per_adu);
 
-/// Of the frame's pixels.
+/// Pixels of the frame.
 struct Region {
   int x0 = 0, y0 = 0, width = 0, height = 0;
 

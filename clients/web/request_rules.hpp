@@ -15,7 +15,7 @@
 
 namespace driftd::web {
 
-/// Of every answer.
+/// Every answer has them.
 std::span<const Header> security_headers();
 
 struct Rules {

@@ -8,17 +8,17 @@ namespace driftd::daemon {
 using record::FrameRow;
 using record::LocalizationRow;
 
-FrameRow frame_row(const FrameResult& record, std::int64_t taken_ns,
+FrameRow frame_row(const FrameResult& result, std::int64_t taken_ns,
                    std::uint32_t reference) noexcept {
-  const control::DriftEstimate& d = record.drift;
+  const control::DriftEstimate& d = result.drift;
   FrameRow row;
-  row.frame_id = record.frame_id;
-  row.camera_time_ns = record.camera_time_ns;
-  row.arrival_ns = record.arrival_ns;
+  row.frame_id = result.frame_id;
+  row.camera_time_ns = result.camera_time_ns;
+  row.arrival_ns = result.arrival_ns;
   row.taken_ns = taken_ns;
   row.reference = reference;
-  row.lock_id = static_cast<std::uint32_t>(record.lock_id);
-  row.state = static_cast<std::uint8_t>(record.state);
+  row.lock_id = static_cast<std::uint32_t>(result.lock_id);
+  row.state = static_cast<std::uint8_t>(result.state);
   row.valid = d.valid;
   row.markers_used = static_cast<std::uint16_t>(d.markers_used);
   row.markers_total = static_cast<std::uint16_t>(d.markers_total);
@@ -38,19 +38,19 @@ FrameRow frame_row(const FrameResult& record, std::int64_t taken_ns,
     row.witness_y_nm = static_cast<float>(d.witness_nm.y);
     row.witnesses_used = static_cast<std::uint16_t>(d.witnesses_used);
   }
-  row.in_lock = record.in_lock;
-  if (has_set_point(record)) {
-    row.set_x_nm = record.moved_nm.x;
-    row.set_y_nm = record.moved_nm.y;
+  row.in_lock = result.in_lock;
+  if (has_set_point(result)) {
+    row.set_x_nm = result.moved_nm.x;
+    row.set_y_nm = result.moved_nm.y;
   }
-  if (record.has_correction) {
+  if (result.has_correction) {
     row.correction = record::Sent::Unknown;
-    row.probe = record.probe;
-    row.limited = record.correction.limited;
-    row.total_x_nm = record.correction.total_nm.x;
-    row.total_y_nm = record.correction.total_nm.y;
-    row.delta_x_nm = static_cast<float>(record.correction.delta_nm.x);
-    row.delta_y_nm = static_cast<float>(record.correction.delta_nm.y);
+    row.probe = result.probe;
+    row.limited = result.correction.limited;
+    row.total_x_nm = result.correction.total_nm.x;
+    row.total_y_nm = result.correction.total_nm.y;
+    row.delta_x_nm = static_cast<float>(result.correction.delta_nm.x);
+    row.delta_y_nm = static_cast<float>(result.correction.delta_nm.y);
   }
   return row;
 }

@@ -8,7 +8,7 @@
 
 namespace driftd::daemon {
 
-record::FrameRow frame_row(const FrameResult& record, std::int64_t taken_ns,
+record::FrameRow frame_row(const FrameResult& result, std::int64_t taken_ns,
                            std::uint32_t reference) noexcept;
 record::LocalizationRow localization_row(std::uint64_t frame_id, const control::Marker& marker,
                                          const control::MarkerObservation& observation,

@@ -51,8 +51,8 @@ struct FrameResult {
 };
 
 /// Whether there is a place where the lock is to hold the sample.
-inline bool has_set_point(const FrameResult& record) noexcept {
-  return record.state == control::LockState::Locked || record.state == control::LockState::Holding;
+inline bool has_set_point(const FrameResult& result) noexcept {
+  return result.state == control::LockState::Locked || result.state == control::LockState::Holding;
 }
 
 /// Markers, their estimator and their windows: made by housekeeping, used by the loop, and given

@@ -44,8 +44,8 @@ constexpr std::array<std::string_view, 8> kLimitedText = {
 }  // namespace
 
 std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,
-                                 const FrameResult& record) noexcept {
-  const control::DriftEstimate& d = record.drift;
+                                 const FrameResult& result) noexcept {
+  const control::DriftEstimate& d = result.drift;
   return format_into(
       buffer,
       R"(position {{"v":1,"seq":{},"session":"{}","frame_id":{},"camera_time_ns":{},"arrival_ns":{},)"
@@ -53,30 +53,30 @@ std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::
       R"("xy_cov_nm2":{:.6f},"frame_x_nm":{:.4f},"frame_y_nm":{:.4f},"markers_used":{},)"
       R"("markers_total":{},"witness_x_nm":{:.4f},"witness_y_nm":{:.4f},"witnesses_used":{},)"
       R"("in_lock":{},"coasting":{},"set_x_nm":{:.4f},"set_y_nm":{:.4f},"moving":{}}})",
-      seq, session, record.frame_id, record.camera_time_ns, record.arrival_ns,
-      control::name_of(record.state), d.valid, Number{d.drift_nm.x, d.valid},
+      seq, session, result.frame_id, result.camera_time_ns, result.arrival_ns,
+      control::name_of(result.state), d.valid, Number{d.drift_nm.x, d.valid},
       Number{d.drift_nm.y, d.valid}, Number{std::sqrt(d.covariance_nm2.xx), d.valid},
       Number{std::sqrt(d.covariance_nm2.yy), d.valid}, Number{d.covariance_nm2.xy, d.valid},
       Number{d.frame_drift_nm.x, d.valid}, Number{d.frame_drift_nm.y, d.valid}, d.markers_used,
       d.markers_total, Number{d.witness_nm.x, d.witness_valid},
-      Number{d.witness_nm.y, d.witness_valid}, d.witnesses_used, record.in_lock, record.coasting,
-      Number{record.moved_nm.x, has_set_point(record)},
-      Number{record.moved_nm.y, has_set_point(record)}, record.moving);
+      Number{d.witness_nm.y, d.witness_valid}, d.witnesses_used, result.in_lock, result.coasting,
+      Number{result.moved_nm.x, has_set_point(result)},
+      Number{result.moved_nm.y, has_set_point(result)}, result.moving);
 }
 
 std::string_view format_correction(MessageBuffer& buffer, std::uint64_t seq,
-                                   std::string_view session, const FrameResult& record,
+                                   std::string_view session, const FrameResult& result,
                                    std::int64_t sent_ns) noexcept {
-  const control::Correction& c = record.correction;
+  const control::Correction& c = result.correction;
   return format_into(
       buffer,
       R"(correction {{"v":1,"seq":{},"session":"{}","lock_id":{},"frame_id":{},"camera_time_ns":{},)"
       R"("arrival_ns":{},"sent_ns":{},"expires_ns":{},"total_x_nm":{:.4f},"total_y_nm":{:.4f},"delta_x_nm":{:.4f},)"
       R"("delta_y_nm":{:.4f},"probe":{},"limited":{},"in_lock":{},"coasting":{},"move_x_nm":{:.4f},)"
       R"("move_y_nm":{:.4f}}})",
-      seq, session, record.lock_id, record.frame_id, record.camera_time_ns, record.arrival_ns,
-      sent_ns, record.expires_ns, c.total_nm.x, c.total_nm.y, c.delta_nm.x, c.delta_nm.y,
-      record.probe, kLimitedText[c.limited & 7], record.in_lock, record.coasting, c.move_nm.x,
+      seq, session, result.lock_id, result.frame_id, result.camera_time_ns, result.arrival_ns,
+      sent_ns, result.expires_ns, c.total_nm.x, c.total_nm.y, c.delta_nm.x, c.delta_nm.y,
+      result.probe, kLimitedText[c.limited & 7], result.in_lock, result.coasting, c.move_nm.x,
       c.move_nm.y);
 }
 

@@ -22,9 +22,9 @@ using MessageBuffer = std::array<char, 1024>;
 
 /// "position {...}" and "correction {...}".
 std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,
-                                 const FrameResult& record) noexcept;
+                                 const FrameResult& result) noexcept;
 std::string_view format_correction(MessageBuffer& buffer, std::uint64_t seq,
-                                   std::string_view session, const FrameResult& record,
+                                   std::string_view session, const FrameResult& result,
                                    std::int64_t sent_ns) noexcept;
 
 }  // namespace driftd::daemon

@@ -58,9 +58,9 @@ void Publisher::wake() noexcept {
   signal_.notify_one();
 }
 
-bool Publisher::hand_over(const FrameResult& record) noexcept {
-  const bool taken = frames_.push(record);
-  if (taken) expiries_[handed_++ % expiries_.size()] = record.expires_ns;
+bool Publisher::hand_over(const FrameResult& result) noexcept {
+  const bool taken = frames_.push(result);
+  if (taken) expiries_[handed_++ % expiries_.size()] = result.expires_ns;
   wake();
   return taken;
 }
@@ -108,45 +108,45 @@ void Publisher::run() noexcept {
 }
 
 void Publisher::publish_frames() {
-  FrameResult record;
+  FrameResult result;
   bool any = false;
-  for (; frames_.pop(record); any = true) publish(record);
+  for (; frames_.pop(result); any = true) publish(result);
   if (any && on_sent_) on_sent_();
 }
 
-void Publisher::publish(const FrameResult& record) {
-  const bool left = record.has_correction && send_correction(record, clock_());
+void Publisher::publish(const FrameResult& result) {
+  const bool left = result.has_correction && send_correction(result, clock_());
   const std::int64_t corrected_ns = clock_();
   MessageBuffer buffer;
-  socket_.send(format_position(buffer, sequence_[Position]++, session_, record));
-  const std::int64_t done_ns = record.has_correction ? corrected_ns : clock_();
-  publish_.record(done_ns - record.handed_ns);
-  total_.record(done_ns - record.arrival_ns);
+  socket_.send(format_position(buffer, sequence_[Position]++, session_, result));
+  const std::int64_t done_ns = result.has_correction ? corrected_ns : clock_();
+  publish_.record(done_ns - result.handed_ns);
+  total_.record(done_ns - result.arrival_ns);
   if (feed_ && feed_->wanted.load(std::memory_order_relaxed))
-    feed_->sent.push({record.handed_ns, done_ns, left});
-  if (done_ns > record.expires_ns) late_.fetch_add(1, std::memory_order_relaxed);
+    feed_->sent.push({result.handed_ns, done_ns, left});
+  if (done_ns > result.expires_ns) late_.fetch_add(1, std::memory_order_relaxed);
   done_.fetch_add(1, std::memory_order_release);
   sent_.fetch_add(1, std::memory_order_relaxed);
 }
 
 /// Sends it if it may leave; if not, nothing that was computed on top of it leaves either.
 /// @returns whether it left
-bool Publisher::send_correction(const FrameResult& record, std::int64_t now_ns) {
-  const bool in_chain = record.chain == broken_.load(std::memory_order_relaxed);
-  const bool same_lock = sent_correction_.lock_id == record.lock_id;
+bool Publisher::send_correction(const FrameResult& result, std::int64_t now_ns) {
+  const bool in_chain = result.chain == broken_.load(std::memory_order_relaxed);
+  const bool same_lock = sent_correction_.lock_id == result.lock_id;
   const control::Vec2 from_nm = same_lock ? sent_correction_.total_nm : control::Vec2{};
-  if (!in_chain || now_ns > record.expires_ns) {
+  if (!in_chain || now_ns > result.expires_ns) {
     expired_.fetch_add(1, std::memory_order_relaxed);
-  } else if (!control::keeps(record.limits, from_nm, record.correction.total_nm)) {
+  } else if (!control::keeps(result.limits, from_nm, result.correction.total_nm)) {
     refused_.fetch_add(1, std::memory_order_relaxed);
   } else {
-    const bool sent = gate_.pass(record.lock_id, [&] {
+    const bool sent = gate_.pass(result.lock_id, [&] {
       MessageBuffer buffer;
       corrections_.send(
-          format_correction(buffer, sequence_[Correction]++, session_, record, clock_()));
+          format_correction(buffer, sequence_[Correction]++, session_, result, clock_()));
     });
     if (sent) {
-      sent_correction_ = {record.lock_id, record.correction.total_nm, record.handed_ns, clock_()};
+      sent_correction_ = {result.lock_id, result.correction.total_nm, result.handed_ns, clock_()};
       last_sent_.writing() = sent_correction_;
       last_sent_.publish();
       return true;

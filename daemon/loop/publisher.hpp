@@ -49,15 +49,15 @@ class Publisher {
   /// Starts the thread; `on_thread_start` runs on it first (scheduling).
   /// @param on_sent  called by its thread when what the loop handed over has been sent; no throw
   void start(std::function<void()> on_thread_start, std::function<void()> on_sent = {});
-  /// Whom to tell what became of each record, where it is wanted. Before start().
+  /// Whom to tell what became of each result, where it is wanted. Before start().
   void set_feed(std::shared_ptr<RecordFeed> feed) { feed_ = std::move(feed); }
   /// Sends what is queued and ends the thread; idempotent.
   void stop() noexcept;
 
   // Tracking loop.
-  /// Queues a record for sending. False when the queue is full: the record is not taken.
-  bool hand_over(const FrameResult& record) noexcept;
-  /// True when what was handed over does not leave in time: the queue is full, or a record has
+  /// Queues a result for sending. False when the queue is full: the result is not taken.
+  bool hand_over(const FrameResult& result) noexcept;
+  /// True when what was handed over does not leave in time: the queue is full, or a result has
   /// expired in it or on its way.
   bool is_behind(std::int64_t now_ns) noexcept;
   /// Something that was handed over has not been sent yet.
@@ -106,8 +106,8 @@ class Publisher {
 
   void run() noexcept;
   void publish_frames();
-  void publish(const FrameResult& record);
-  bool send_correction(const FrameResult& record, std::int64_t now_ns);
+  void publish(const FrameResult& result);
+  bool send_correction(const FrameResult& result, std::int64_t now_ns);
   void publish(const TextMessage& message);
   void wake() noexcept;
 
@@ -127,7 +127,7 @@ class Publisher {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> subscribed_{false};
   std::atomic<bool> has_driver_{false};
-  // The loop's: when each record that is under way expires, and what it has been told.
+  // The loop's: when each result that is under way expires, and what it has been told.
   std::array<std::int64_t, 2 * kFrameSlots> expiries_{};
   std::uint64_t handed_ = 0;
   std::uint64_t seen_late_ = 0;

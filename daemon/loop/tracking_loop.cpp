@@ -187,10 +187,10 @@ void TrackingLoop::handle(const camera::Frame& frame) noexcept {
   track(frame, timing);
 }
 
-/// One frame that may be used, from its pixels to the record handed over.
+/// One frame that may be used, from its pixels to the result handed over.
 void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexcept {
-  FrameResult& record = record_;
-  record = {.frame_id = frame.id,
+  FrameResult& result = result_;
+  result = {.frame_id = frame.id,
             .camera_time_ns = frame.camera_time_ns,
             .arrival_ns = frame.arrival_ns,
             .expires_ns = timing.expires_ns};
@@ -199,13 +199,13 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
   if (set_) {
     measure(frame);
     measured_ns = ports_.clock();
-    estimate(frame, record, facts);
+    estimate(frame, result, facts);
   }
-  supervise(facts, record);
+  supervise(facts, result);
   if (set_) ports_.control.record(ports_.clock() - measured_ns);
-  record.state = supervisor_.lock().state;
-  record.lock_id = session_.id();
-  hand_over(record);
+  result.state = supervisor_.lock().state;
+  result.lock_id = session_.id();
+  hand_over(result);
   has_new_reference_ = facts.new_reference;
   unfinished_ = true;
   if (lossless_) finish();
@@ -215,16 +215,16 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
 /// over last is on its way.
 void TrackingLoop::finish() noexcept {
   unfinished_ = false;
-  if (set_) follow_rois(record_, has_new_reference_);
+  if (set_) follow_rois(result_, has_new_reference_);
   supervisor_.prepare();
   if (!lossless_) observer_.give(taken_ns_);  // of a recording nothing: no stage answers
   compare_place();
   learn_of_frame();
-  report_.tracked_ns = record_.arrival_ns;
-  account(record_.drift);
+  report_.tracked_ns = result_.arrival_ns;
+  account(result_.drift);
   record_frame();
   report_markers();
-  report(record_.handed_ns);
+  report(result_.handed_ns);
 }
 
 void TrackingLoop::measure(const camera::Frame& frame) noexcept {
@@ -272,17 +272,17 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
   ports_.fit.record(ports_.clock() - cut_ns);
 }
 
-void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& record,
+void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& result,
                             control::FrameFacts& facts) noexcept {
   control::DriftEstimator& estimator = set_->estimator;
   const bool was_referencing = estimator.referencing();
-  record.drift = estimator.update(
+  result.drift = estimator.update(
       std::span<const control::MarkerObservation>(observations_).first(estimator.markers().size()));
-  facts.drift = &record.drift;
+  facts.drift = &result.drift;
   facts.new_reference =
-      (was_referencing && !estimator.referencing()) || session_.kept_reference_is_due(record.drift);
+      (was_referencing && !estimator.referencing()) || session_.kept_reference_is_due(result.drift);
   report_.fitted++;
-  if (record.drift.valid) {
+  if (result.drift.valid) {
     report_.valid++;
     report_.markers_gone_since_ns = 0;
   } else if (report_.markers_gone_since_ns == 0) {
@@ -291,16 +291,16 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& record,
   if (facts.new_reference) mean_square_x_nm2_ = mean_square_y_nm2_ = 0;  // a new zero
 }
 
-void TrackingLoop::follow_rois(const FrameResult& record, bool new_reference) noexcept {
-  if (!record.drift.valid || new_reference) return;
+void TrackingLoop::follow_rois(const FrameResult& result, bool new_reference) noexcept {
+  if (!result.drift.valid || new_reference) return;
   const double inverse_px = 1.0 / settings_.pixel_size_nm;
-  const control::Vec2 drift_nm = record.drift.frame_drift_nm;
+  const control::Vec2 drift_nm = result.drift.frame_drift_nm;
   set_->tracker.follow(observations_, set_->estimator.results(), set_->estimator.reference_px(),
                        {drift_nm.x * inverse_px, drift_nm.y * inverse_px});
 }
 
 /// Looks at what the publisher did with the corrections before, then judges this frame.
-void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) noexcept {
+void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& result) noexcept {
   facts.now_ns = ports_.clock();
   facts.not_sent = !lossless_ && publisher_.is_behind(facts.now_ns);
   facts.refused = publisher_.refused() != refused_seen_;
@@ -320,12 +320,12 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) no
   const control::Decision decision = supervisor_.decide(facts);
   if (decision.restart_average && set_) set_->estimator.restart_average();
   if (decision.has_correction) {
-    record.has_correction = true;
-    record.probe = decision.probe;
-    record.coasting = decision.coasting;
-    record.correction = decision.correction;
-    record.limits = decision.limits;
-    record.chain = chain_;
+    result.has_correction = true;
+    result.probe = decision.probe;
+    result.coasting = decision.coasting;
+    result.correction = decision.correction;
+    result.limits = decision.limits;
+    result.chain = chain_;
     // Moves that try the stage, a calibration's above all, go as fast as they may.
     if (!decision.probe) report_.limited = decision.correction.limited;
     report_.corrections++;
@@ -336,9 +336,9 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& record) no
   session_.tell_change();
   coasted_frames_ = decision.coasting ? coasted_frames_ + 1 : 0;
   see_residual(facts);
-  record.in_lock = gate_.state().in_lock;
-  record.moved_nm = supervisor_.moved_nm();
-  record.moving = supervisor_.moving();
+  result.in_lock = gate_.state().in_lock;
+  result.moved_nm = supervisor_.moved_nm();
+  result.moving = supervisor_.moving();
   session_.saw(facts, decision);
 }
 
@@ -368,9 +368,9 @@ void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
                    facts.now_ns);
 }
 
-void TrackingLoop::hand_over(FrameResult& record) noexcept {
-  record.handed_ns = ports_.clock();
-  while (!publisher_.hand_over(record)) {
+void TrackingLoop::hand_over(FrameResult& result) noexcept {
+  result.handed_ns = ports_.clock();
+  while (!publisher_.hand_over(result)) {
     if (!lossless_ || ports_.stop.load(std::memory_order_relaxed)) {
       report_.queue_dropped++;
       return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The tracking loop: pops the newest frame, cuts the ROIs into the fitter's staging memory, fits,
-// estimates, supervises, and hands the record to the publisher. While the publisher sends, the loop
+// estimates, supervises, and hands the result to the publisher. While the publisher sends, the loop
 // does what the next frame and others need of this one. Paced by frames. After run() has begun
 // nothing here allocates, locks, logs or throws. One thread runs it; housekeeping talks to it
 // through the members of LoopPorts only.
@@ -52,14 +52,14 @@ class TrackingLoop {
     return set_ && set_->fitter ? *set_->fitter : fitter_;
   }
   void measure(const camera::Frame& frame) noexcept;
-  void estimate(const camera::Frame& frame, FrameResult& record,
+  void estimate(const camera::Frame& frame, FrameResult& result,
                 control::FrameFacts& facts) noexcept;
-  void follow_rois(const FrameResult& record, bool new_reference) noexcept;
-  void supervise(control::FrameFacts& facts, FrameResult& record) noexcept;
+  void follow_rois(const FrameResult& result, bool new_reference) noexcept;
+  void supervise(control::FrameFacts& facts, FrameResult& result) noexcept;
   void see_late_send(const Publisher::Sent& sent, std::int64_t now_ns) noexcept;
   void see_residual(const control::FrameFacts& facts) noexcept;
   void learn_of_frame() noexcept;
-  void hand_over(FrameResult& record) noexcept;
+  void hand_over(FrameResult& result) noexcept;
   void account(const control::DriftEstimate& drift) noexcept;
   void report(std::int64_t now_ns) noexcept;
   void report_move() noexcept;
@@ -88,7 +88,7 @@ class TrackingLoop {
   std::int64_t place_ns_ = 0;  ///< of the last that was compared
   CameraClock camera_clock_;
   LoopReport report_;
-  FrameResult record_;              ///< of the frame tracked last
+  FrameResult result_;              ///< of the frame tracked last
   std::int64_t taken_ns_ = 0;       ///< of the frame popped last
   std::uint32_t references_ = 0;    ///< counts what the drift is relative to
   bool has_new_reference_ = false;  ///< that frame was the first against a new one

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The part of the tracking loop that tells others about a frame: its report, the markers and the
-// record. The loop's thread runs it, as all of tracking_loop.hpp.
+// row of its record. The loop's thread runs it, as all of tracking_loop.hpp.
 #include <algorithm>
 #include <cmath>
 
@@ -40,11 +40,11 @@ void TrackingLoop::account(const control::DriftEstimate& drift) noexcept {
 /// markers count in the next frame.
 void TrackingLoop::learn_of_frame() noexcept {
   const double interval_s =
-      learnt_ns_ > 0 ? 1e-9 * static_cast<double>(record_.arrival_ns - learnt_ns_) : 0;
-  learnt_ns_ = record_.arrival_ns;
-  const control::DriftEstimate& drift = record_.drift;
+      learnt_ns_ > 0 ? 1e-9 * static_cast<double>(result_.arrival_ns - learnt_ns_) : 0;
+  learnt_ns_ = result_.arrival_ns;
+  const control::DriftEstimate& drift = result_.drift;
   using control::LockState;
-  const LockState state = record_.state;
+  const LockState state = result_.state;
   const bool locked = state == LockState::Locked && !supervisor_.is_acquainting();
   if (has_new_reference_ || state == LockState::Idle || state == LockState::Referencing)
     residual_.new_reference();
@@ -130,8 +130,8 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
 
 void TrackingLoop::report_markers() noexcept {
   MarkersReport& out = ports_.markers.writing();
-  out.frame_id = record_.frame_id;
-  out.arrival_ns = record_.arrival_ns;
+  out.frame_id = result_.frame_id;
+  out.arrival_ns = result_.arrival_ns;
   out.commands_taken = report_.commands_taken;
   out.count = set_ ? set_->estimator.markers().size() : 0;
   for (std::size_t i = 0; i < out.count; ++i) {
@@ -153,11 +153,11 @@ void TrackingLoop::record_frame() noexcept {
     return;
   }
   for (std::size_t i = 0; i < count; ++i) {
-    feed->localizations.push(localization_row(record_.frame_id, set_->estimator.markers()[i],
+    feed->localizations.push(localization_row(result_.frame_id, set_->estimator.markers()[i],
                                               observations_[i], set_->estimator.results()[i]));
   }
-  feed->frames.push({.row = frame_row(record_, taken_ns_, references_),
-                     .handed_ns = record_.handed_ns,
+  feed->frames.push({.row = frame_row(result_, taken_ns_, references_),
+                     .handed_ns = result_.handed_ns,
                      .localizations = static_cast<std::uint16_t>(count)});
 }
 

@@ -85,7 +85,7 @@ bool is_of_frames(LockReason reason) {
          reason == LockReason::CorrectionsNotSent;
 }
 
-/// Of what ended a lock: that it is over by now, where that is known; "" where it is not.
+/// Says that what ended a lock is over by now, where that is known; "" where it is not.
 std::string over(const LockTrouble& t, LockReason reason) {
   switch (reason) {
     case LockReason::NoFrames:
@@ -115,7 +115,7 @@ std::string of_loss(const LockTrouble& t) {
   return text;
 }
 
-/// Of a reference that was not had in time.
+/// What helps a reference that was not had in time.
 std::string of_reference(const LockTrouble& t) {
   const bool frames = is_of_frames(t.lock.held_for) && over(t, t.lock.held_for).empty();
   if (frames) return of_hold(t, t.lock.held_for) + "; then lock again";

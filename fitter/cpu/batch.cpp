@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "fitter/cpu/kernel.hpp"
-#include "fitter/cpu_parts.hpp"
 #include "fitter/frames.hpp"
 #include "fitter/options.hpp"
+#include "fitter/parts.hpp"
 
 namespace driftd::fitter {
 namespace {
@@ -28,30 +28,27 @@ void fit_on_threads(const Batch& like, Model model, int threads, const Each& eac
         "fitter: models that are not separable need a processor whose vectors have several lanes");
   const bool in_lanes = separable && cpu::batch_in_lanes(kernels, like.roi_px);
   const bool across = separable && !in_lanes;
-  const std::size_t whole = across ? cpu::kPieceAcross : cpu::kPieceInLanes;
-  const std::size_t parts = cpu::parts_of(like.count, threads, whole);
+  const std::size_t whole = across ? kPieceAcross : kPieceInLanes;
+  const std::size_t parts = parts_of(like.count, threads, whole);
   const auto of_pixels = workspaces<cpu::PixelwiseWorkspace>(!separable, parts);
   const auto of_lanes = workspaces<cpu::LaneWorkspace>(in_lanes, parts);
   const auto of_flights = workspaces<cpu::Workspace>(across, cpu::kFlights * parts);
-  cpu::run_in_parts(like.count, threads, whole,
-                    [&](std::size_t part, std::size_t from, std::size_t n) {
-                      const auto fit = [&](const cpu::FitJob& job) {
-                        if (in_lanes) kernels.fit_in_lanes(job, of_lanes[part]);
-                        if (across)
-                          kernels.fit_across_lanes(job, &of_flights[part * cpu::kFlights]);
-                        if (!separable) kernels.fit_pixelwise(job, of_pixels[part]);
-                      };
-                      each(fit, part, from, n);
-                    });
+  run_in_parts(like.count, threads, whole, [&](std::size_t part, std::size_t from, std::size_t n) {
+    const auto fit = [&](const cpu::FitJob& job) {
+      if (in_lanes) kernels.fit_in_lanes(job, of_lanes[part]);
+      if (across) kernels.fit_across_lanes(job, &of_flights[part * cpu::kFlights]);
+      if (!separable) kernels.fit_pixelwise(job, of_pixels[part]);
+    };
+    each(fit, part, from, n);
+  });
 }
 
 /// @param results  as many as the batch has ROIs
 cpu::FitJob job_of(const Batch& batch, const FitOptions& options, Localization* results) {
-  return {
-      batch.pixels, cpu::roi_bytes(batch), batch.type,         batch.roi_px,    batch.count,
-      batch.starts, batch.levels,          batch.bounds,       batch.variances, &options,
-      results,      batch.angles_rad,      batch.angle_bounds, batch.details,   batch.bounds_axes(),
-      batch.places};
+  return {batch.pixels, roi_bytes(batch), batch.type,         batch.roi_px,    batch.count,
+          batch.starts, batch.levels,     batch.bounds,       batch.variances, &options,
+          results,      batch.angles_rad, batch.angle_bounds, batch.details,   batch.bounds_axes(),
+          batch.places};
 }
 
 }  // namespace
@@ -76,7 +73,7 @@ void fit_frames_cpu(const FrameFits& fits, const FitOptions& options,
   const std::size_t at_a_time =
       (kCutBytes / CutRois::bytes_of_each(fits) / cpu::kMaxLanes + 1) * cpu::kMaxLanes;
   std::vector<CutRois> cut;
-  const std::size_t parts = cpu::parts_of(fits.rois.count, threads, cpu::kPieceAcross);
+  const std::size_t parts = parts_of(fits.rois.count, threads, kPieceAcross);
   cut.reserve(parts);
   while (cut.size() < parts) cut.emplace_back(fits, options, at_a_time);
   fit_on_threads(fits.rois, options.model, threads,

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fitter/cpu/kernel.hpp"
-#include "fitter/cpu_parts.hpp"
 #include "fitter/options.hpp"
+#include "fitter/parts.hpp"
 #include "fitter/swarm_search.hpp"
 
 namespace driftd::fitter {
@@ -35,20 +35,19 @@ void fit_swarm_cpu(const Batch& batch, const FitOptions& options, const SwarmOpt
   check_swarm(batch, swarm, reports);
   std::vector<SwarmReport> own(reports.empty() ? batch.count : 0);
   SwarmReport* const found = reports.empty() ? own.data() : reports.data();
-  const std::size_t bytes = cpu::roi_bytes(batch);
+  const std::size_t bytes = roi_bytes(batch);
   const auto* const pixels = static_cast<const unsigned char*>(batch.pixels);
   const auto search = cpu::choose_kernels().search_swarms;
   const auto bounds = [&](std::size_t i) { return batch.bounds ? batch.bounds + i : nullptr; };
-  std::vector<cpu::SwarmWorkspace> workspaces(cpu::parts_of(batch.count, threads, 1));
-  cpu::run_in_parts(batch.count, threads, 1,
-                    [&](std::size_t part, std::size_t from, std::size_t count) {
-                      search({{pixels + from * bytes, bytes, batch.type, batch.roi_px, count,
-                               nullptr, nullptr, bounds(from), nullptr, &options, nullptr},
-                              swarm.first_roi + from,
-                              &swarm,
-                              found + from},
-                             workspaces[part]);
-                    });
+  std::vector<cpu::SwarmWorkspace> workspaces(parts_of(batch.count, threads, 1));
+  run_in_parts(batch.count, threads, 1, [&](std::size_t part, std::size_t from, std::size_t count) {
+    search({{pixels + from * bytes, bytes, batch.type, batch.roi_px, count, nullptr, nullptr,
+             bounds(from), nullptr, &options, nullptr},
+            swarm.first_roi + from,
+            &swarm,
+            found + from},
+           workspaces[part]);
+  });
   std::vector<Start> starts;
   starts.reserve(batch.count);
   for (std::size_t i = 0; i < batch.count; ++i) starts.push_back(found[i].best);

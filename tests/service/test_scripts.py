@@ -125,7 +125,11 @@ class Scripts(unittest.TestCase):
                 ({}, ""),
                 ({"base/clock.hpp": law}, "base/clock.hpp includes control/law.hpp: base/ is below control/"),
                 ({"clients/stage/a.cpp": '#include "clients/demo/plot.hpp"\n'}, "clients/demo is a program"),
+                ({"tools/one/a.cpp": '#include "tools/two/a.hpp"\n', "tools/two/a.hpp": ""}, "tools/two is a program"),
+                ({"daemon/a.cpp": '#include "simulator/a.hpp"\n', "simulator/a.hpp": ""}, "simulator is a program"),
                 ({"helpers/a.cpp": clock}, "helpers/ is not among the layers"),
+                ({"clients/web/a.cpp": "namespace driftd::web {\nnamespace driftd::clients {\nnamespace driftd::page {\n"},
+                 "clients/web/a.cpp: namespace driftd::page: no folder of its path is called page"),
                 ({"control/lock/a.hpp": law, "control/law.hpp": '#include "control/lock/a.hpp"\n'},
                  "a circle: control/law.hpp includes control/lock/a.hpp; control/lock/a.hpp includes control/law.hpp"))):
             with self.subTest(said):

@@ -75,7 +75,7 @@ void wait_for_lock(const CommonOptions& options, StopSignal& stop) {
   for (;;) {
     const json status = send(options, {{"command", "status"}}).body.at("status");
     const std::string state = status.at("state");
-    // Of a stage that is known already nothing is said.
+    // A stage that is known already is not spoken of.
     const bool finds_out = gets_acquainted(status) || !known.empty();
     if (const std::string stage = acquaintance_text(status);
         state == "locked" && finds_out && stage != known) {
@@ -186,6 +186,18 @@ void add_lock(CLI::App& app, const CommonOptions& options) {
       "Return when it is locked, also by a lock that is under way already; where that ends "
       "otherwise, say why, and exit with 1");
   command->callback([given, &options] { lock(options, *given); });
+}
+
+void add_unlock(CLI::App& app, const CommonOptions& options) {
+  const auto order = [&options](const char* command) {
+    print_state(options, send(options, {{"command", command}}).body);
+  };
+  app.add_subcommand("unlock", "Stop correcting; the stage stays where it is")->callback([order] {
+    order("unlock");
+  });
+  app.add_subcommand("reset", "From lost or fault back to idle")->callback([order] {
+    order("reset");
+  });
 }
 
 }  // namespace driftd::clients

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// `driftctl lock`: engages the lock, and waits on request until it holds. One thread.
+// `driftctl lock`: engages the lock, and waits on request until it holds; `driftctl unlock` and
+// `driftctl reset` end it. One thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,8 +11,9 @@
 
 namespace driftd::clients {
 
-/// Adds the command; `options` outlives the app.
+/// Add a command; `options` outlives the app.
 void add_lock(CLI::App& app, const CommonOptions& options);
+void add_unlock(CLI::App& app, const CommonOptions& options);  ///< and `reset`
 /// "holding (too few markers): see light, ...", from `status`.
 std::string lock_in_words(const nlohmann::json& status);
 /// "state: idle", and the warning of the answer if there is one; with --json the answer.

@@ -30,7 +30,7 @@ class Draw {
   simulator::Random random_;
 };
 
-/// Of those sets that shake a table: none to speak of, a quiet laboratory, a pump and a fan. Lines
+/// What shakes a table: nothing to speak of, a quiet laboratory, a pump and a fan. Lines
 /// above a quarter of the frame rate are left out: no command follows them.
 std::vector<simulator::Sine> lines_of(int set, double rate_hz) {
   const auto line = [](double amplitude_nm, double frequency_hz) {

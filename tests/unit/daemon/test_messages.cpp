@@ -4,11 +4,11 @@
 #include <string>
 
 #include "daemon/loop/messages.hpp"
-#include "records_for_tests.hpp"
+#include "results_for_tests.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd::daemon;
-using driftd::daemon::test::record_with_correction;
+using driftd::daemon::test::result_with_correction;
 using nlohmann::json;
 
 namespace {
@@ -22,8 +22,8 @@ json object_of(std::string_view message, std::string_view topic) {
 
 TEST_CASE("A position says what was measured") {
   MessageBuffer buffer;
-  const FrameResult record = record_with_correction(1);
-  const json p = object_of(format_position(buffer, 12, "00ff", record), "position");
+  const FrameResult result = result_with_correction(1);
+  const json p = object_of(format_position(buffer, 12, "00ff", result), "position");
   REQUIRE(p["v"] == 1);
   REQUIRE(p["seq"] == 12);
   REQUIRE(p["frame_id"] == 813);
@@ -36,7 +36,7 @@ TEST_CASE("A position says what was measured") {
   REQUIRE(p["witnesses_used"] == 3);
   REQUIRE(p["in_lock"] == false);
   REQUIRE(p["moving"] == false);
-  FrameResult still = record;
+  FrameResult still = result;
   still.in_lock = true;
   REQUIRE(object_of(format_position(buffer, 12, "00ff", still), "position")["in_lock"] == true);
   REQUIRE(object_of(format_correction(buffer, 1, "00ff", still, 77), "correction")["in_lock"] ==
@@ -45,21 +45,21 @@ TEST_CASE("A position says what was measured") {
 
 TEST_CASE("A position says where moves have the sample, and a correction what part is theirs") {
   MessageBuffer buffer;
-  FrameResult record = record_with_correction(1);
-  record.moved_nm = {250.5, -7.25};
-  record.moving = true;
-  record.correction.move_nm = {-249, 8.5};
-  json p = object_of(format_position(buffer, 12, "00ff", record), "position");
+  FrameResult result = result_with_correction(1);
+  result.moved_nm = {250.5, -7.25};
+  result.moving = true;
+  result.correction.move_nm = {-249, 8.5};
+  json p = object_of(format_position(buffer, 12, "00ff", result), "position");
   CHECK(p["set_x_nm"] == 250.5);
   CHECK(p["set_y_nm"] == -7.25);
   CHECK(p["moving"] == true);
-  const json c = object_of(format_correction(buffer, 1, "00ff", record, 77), "correction");
+  const json c = object_of(format_correction(buffer, 1, "00ff", result, 77), "correction");
   CHECK(c["move_x_nm"] == -249.0);
   CHECK(c["move_y_nm"] == 8.5);
   for (const auto state : {driftd::control::LockState::Holding, driftd::control::LockState::Idle,
                            driftd::control::LockState::Lost}) {
-    record.state = state;
-    p = object_of(format_position(buffer, 12, "00ff", record), "position");
+    result.state = state;
+    p = object_of(format_position(buffer, 12, "00ff", result), "position");
     CHECK(p["set_x_nm"].is_null() == (state != driftd::control::LockState::Holding));
     CHECK(p["set_y_nm"].is_null() == (state != driftd::control::LockState::Holding));
   }
@@ -67,52 +67,52 @@ TEST_CASE("A position says where moves have the sample, and a correction what pa
 
 TEST_CASE("What does not exist or is not finite is null") {
   MessageBuffer buffer;
-  FrameResult record = record_with_correction(1);
-  record.drift.valid = false;
-  record.drift.witness_valid = false;
-  json p = object_of(format_position(buffer, 0, "00ff", record), "position");
+  FrameResult result = result_with_correction(1);
+  result.drift.valid = false;
+  result.drift.witness_valid = false;
+  json p = object_of(format_position(buffer, 0, "00ff", result), "position");
   for (const char* key : {"x_nm", "y_nm", "x_sd_nm", "y_sd_nm", "xy_cov_nm2", "frame_x_nm",
                           "frame_y_nm", "witness_x_nm", "witness_y_nm"}) {
     REQUIRE(p[key].is_null());
   }
-  record.drift.valid = true;
-  record.drift.drift_nm = {std::numeric_limits<double>::quiet_NaN(),
+  result.drift.valid = true;
+  result.drift.drift_nm = {std::numeric_limits<double>::quiet_NaN(),
                            std::numeric_limits<double>::infinity()};
-  record.drift.covariance_nm2.xx = -1;
-  p = object_of(format_position(buffer, 0, "00ff", record), "position");
+  result.drift.covariance_nm2.xx = -1;
+  p = object_of(format_position(buffer, 0, "00ff", result), "position");
   for (const char* key : {"x_nm", "y_nm", "x_sd_nm"}) REQUIRE(p[key].is_null());
 }
 
 TEST_CASE("A correction names its limits") {
   MessageBuffer buffer;
-  FrameResult record = record_with_correction(4);
-  json c = object_of(format_correction(buffer, 1, "00ff", record, 77), "correction");
+  FrameResult result = result_with_correction(4);
+  json c = object_of(format_correction(buffer, 1, "00ff", result, 77), "correction");
   REQUIRE(c["lock_id"] == 4);
   REQUIRE(c["sent_ns"] == 77);
   REQUIRE(c["delta_x_nm"] == -0.125);
   REQUIRE(c["limited"] == json::array());
-  record.correction.limited = driftd::control::kLimitStep | driftd::control::kLimitRange;
-  c = object_of(format_correction(buffer, 1, "00ff", record, 77), "correction");
+  result.correction.limited = driftd::control::kLimitStep | driftd::control::kLimitRange;
+  c = object_of(format_correction(buffer, 1, "00ff", result, 77), "correction");
   REQUIRE(c["limited"] == json({"step", "range"}));
 }
 
 TEST_CASE("The longest messages fit their buffer") {
   MessageBuffer buffer;
-  FrameResult record = record_with_correction(std::numeric_limits<std::uint64_t>::max());
-  record.frame_id = std::numeric_limits<std::uint64_t>::max();
-  record.camera_time_ns = record.arrival_ns = std::numeric_limits<std::int64_t>::min();
-  record.state = driftd::control::LockState::Referencing;
-  for (auto* v : {&record.drift.drift_nm, &record.drift.frame_drift_nm, &record.drift.witness_nm,
-                  &record.correction.total_nm, &record.correction.delta_nm}) {
+  FrameResult result = result_with_correction(std::numeric_limits<std::uint64_t>::max());
+  result.frame_id = std::numeric_limits<std::uint64_t>::max();
+  result.camera_time_ns = result.arrival_ns = std::numeric_limits<std::int64_t>::min();
+  result.state = driftd::control::LockState::Referencing;
+  for (auto* v : {&result.drift.drift_nm, &result.drift.frame_drift_nm, &result.drift.witness_nm,
+                  &result.correction.total_nm, &result.correction.delta_nm}) {
     *v = {-1e12, -1e12};  // a kilometre
   }
-  record.drift.covariance_nm2 = {1e24, -1e24, 1e24};
-  record.drift.markers_used = record.drift.markers_total = record.drift.witnesses_used = -100000;
-  record.correction.limited = 7;
+  result.drift.covariance_nm2 = {1e24, -1e24, 1e24};
+  result.drift.markers_used = result.drift.markers_total = result.drift.witnesses_used = -100000;
+  result.correction.limited = 7;
   const std::string session = "0123456789abcdef";
   const auto seq = std::numeric_limits<std::uint64_t>::max();
-  REQUIRE_NOTHROW(object_of(format_position(buffer, seq, session, record), "position"));
+  REQUIRE_NOTHROW(object_of(format_position(buffer, seq, session, result), "position"));
   REQUIRE_NOTHROW(object_of(
-      format_correction(buffer, seq, session, record, std::numeric_limits<std::int64_t>::min()),
+      format_correction(buffer, seq, session, result, std::numeric_limits<std::int64_t>::min()),
       "correction"));
 }

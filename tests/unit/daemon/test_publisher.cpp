@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "daemon/loop/publisher.hpp"
-#include "records_for_tests.hpp"
+#include "results_for_tests.hpp"
 #include "support/catch.hpp"
 
 using driftd::monotonic_ns;
 using namespace driftd::daemon;
 using driftd::daemon::test::driven;
 using driftd::daemon::test::Reader;
-using driftd::daemon::test::record_with_correction;
+using driftd::daemon::test::result_with_correction;
 using driftd::daemon::test::subscribed;
 
 namespace {
@@ -44,8 +44,8 @@ TEST_CASE("Publisher sends corrections and positions apart, with sequence and se
   REQUIRE(subscribed(publisher));
   REQUIRE(driven(publisher));
   publisher.gate().open(3);
-  REQUIRE(publisher.hand_over(record_with_correction(3)));
-  REQUIRE(publisher.hand_over(record_with_correction(3)));
+  REQUIRE(publisher.hand_over(result_with_correction(3)));
+  REQUIRE(publisher.hand_over(result_with_correction(3)));
   for (std::uint64_t i = 0; i < 2; ++i) {
     const auto correction = driver.next();
     const auto position = reader.next();
@@ -82,7 +82,7 @@ TEST_CASE("Publisher tells that it has sent what the loop handed over, texts not
   publisher.send({.topic = TextMessage::Topic::Status, .fields = R"("n":1)"});
   while (publisher.sent() < 1) std::this_thread::yield();
   CHECK(told == 0);
-  REQUIRE(publisher.hand_over(record_with_correction(3)));
+  REQUIRE(publisher.hand_over(result_with_correction(3)));
   while (told == 0) std::this_thread::yield();
   CHECK(sent_then == 2);
 }
@@ -96,10 +96,10 @@ TEST_CASE(
   reader.connect(endpoint("withhold") + "-corrections");
   REQUIRE(subscribed(publisher));
   REQUIRE(driven(publisher));
-  publisher.hand_over(record_with_correction(1));  // never opened
+  publisher.hand_over(result_with_correction(1));  // never opened
   publisher.gate().open(2);
-  publisher.hand_over(record_with_correction(1));  // another lock
-  auto stale = record_with_correction(2);
+  publisher.hand_over(result_with_correction(1));  // another lock
+  auto stale = result_with_correction(2);
   stale.expires_ns = monotonic_ns() - 1;
   publisher.hand_over(stale);
   for (int i = 0; i < 3; ++i) {
@@ -122,15 +122,15 @@ struct Line {
     publisher.start({});
     REQUIRE(driven(publisher));
   }
-  bool leaves(const FrameResult& record) {
+  bool leaves(const FrameResult& result) {
     const std::uint64_t sent = publisher.sent();
     const std::uint64_t stopped = not_left();
-    REQUIRE(publisher.hand_over(record));
+    REQUIRE(publisher.hand_over(result));
     for (int i = 0; i < 2000 && publisher.sent() == sent; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     REQUIRE(publisher.sent() == sent + 1);
     if (not_left() != stopped) return false;
-    REQUIRE(driver.next()->second["frame_id"] == record.frame_id);
+    REQUIRE(driver.next()->second["frame_id"] == result.frame_id);
     return true;
   }
   std::uint64_t not_left() const {
@@ -138,10 +138,10 @@ struct Line {
   }
   static FrameResult step(driftd::control::Vec2 total_nm, std::uint64_t chain = 0,
                           std::uint64_t lock_id = 5) {
-    FrameResult record = record_with_correction(lock_id);
-    record.correction.total_nm = total_nm;
-    record.chain = chain;
-    return record;
+    FrameResult result = result_with_correction(lock_id);
+    result.correction.total_nm = total_nm;
+    result.chain = chain;
+    return result;
   }
   WireContext wire;
   Publisher publisher;
@@ -196,17 +196,17 @@ TEST_CASE("a correction leaves until its expiry, and none leaves without a lock"
   Line line("expiry", []() noexcept { return now_ns; });
   line.publisher.gate().open(5);
   for (const int late_ns : {0, 1}) {
-    FrameResult record = Line::step({3, -4});
-    record.handed_ns = record.arrival_ns = now_ns - 1000;
-    record.expires_ns = now_ns - late_ns;
-    REQUIRE(line.leaves(record) == (late_ns == 0));
+    FrameResult result = Line::step({3, -4});
+    result.handed_ns = result.arrival_ns = now_ns - 1000;
+    result.expires_ns = now_ns - late_ns;
+    REQUIRE(line.leaves(result) == (late_ns == 0));
   }
   REQUIRE(line.publisher.expired() == 1);
   for (const std::uint64_t open : {0U, 1U}) {
     line.publisher.gate().open(open);
-    FrameResult record = Line::step({3, -4}, line.publisher.broken(), 0);
-    record.expires_ns = now_ns;
-    REQUIRE_FALSE(line.leaves(record));
+    FrameResult result = Line::step({3, -4}, line.publisher.broken(), 0);
+    result.expires_ns = now_ns;
+    REQUIRE_FALSE(line.leaves(result));
   }
   REQUIRE(line.publisher.withheld() == 2);
 }
@@ -237,18 +237,18 @@ TEST_CASE("a correction leaves before the position of its frame") {
   REQUIRE(reader.next());
 }
 
-TEST_CASE("a record waits for one text at most") {
+TEST_CASE("a result waits for one text at most") {
   WireContext wire;
   Publisher publisher(wire, settings("texts", halting_time));
   calls_left = 1'000'000;
   bool is_first = true;
   publisher.start({}, [&] {  // when the first has left, a second comes while texts wait
-    if (std::exchange(is_first, false)) publisher.hand_over(record_with_correction(0));
+    if (std::exchange(is_first, false)) publisher.hand_over(result_with_correction(0));
   });
   Reader reader(endpoint("texts"));
   REQUIRE(subscribed(publisher));
   calls_left = 0;
-  publisher.hand_over(record_with_correction(0));  // the publisher stands still with it
+  publisher.hand_over(result_with_correction(0));  // the publisher stands still with it
   for (int text = 0; text < 3; ++text)
     REQUIRE(publisher.send({TextMessage::Topic::Event, R"("n":1)"}));
   calls_left = 1'000'000;
@@ -259,20 +259,20 @@ TEST_CASE("a record waits for one text at most") {
   }
 }
 
-TEST_CASE("behind: while a record waits beyond its time, and once for each that was late") {
+TEST_CASE("behind: while a result waits beyond its time, and once for each that was late") {
   WireContext wire;
   Publisher publisher(wire, settings("behind"));  // not started: nothing is taken out
   REQUIRE_FALSE(publisher.is_behind(monotonic_ns()));
-  auto record = record_with_correction(0);
-  record.expires_ns = monotonic_ns() + 1'000'000'000;
-  REQUIRE(publisher.hand_over(record));
-  REQUIRE_FALSE(publisher.is_behind(record.expires_ns));
-  REQUIRE(publisher.is_behind(record.expires_ns + 1));
-  record.expires_ns += 500'000'000;
-  REQUIRE(publisher.hand_over(record));
-  REQUIRE(publisher.is_behind(record.expires_ns - 1));  // the first still is
-  record.expires_ns = monotonic_ns() - 1;
-  REQUIRE(publisher.hand_over(record));
+  auto result = result_with_correction(0);
+  result.expires_ns = monotonic_ns() + 1'000'000'000;
+  REQUIRE(publisher.hand_over(result));
+  REQUIRE_FALSE(publisher.is_behind(result.expires_ns));
+  REQUIRE(publisher.is_behind(result.expires_ns + 1));
+  result.expires_ns += 500'000'000;
+  REQUIRE(publisher.hand_over(result));
+  REQUIRE(publisher.is_behind(result.expires_ns - 1));  // the first still is
+  result.expires_ns = monotonic_ns() - 1;
+  REQUIRE(publisher.hand_over(result));
   publisher.start({});
   for (int i = 0; i < 2000 && publisher.sent() < 3; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -285,7 +285,7 @@ TEST_CASE("Publisher refuses records that it cannot take and keeps those that it
   WireContext wire;
   Publisher publisher(wire, settings("full"));  // not started: nothing is taken out
   int taken = 0;
-  while (publisher.hand_over(record_with_correction(1))) ++taken;
+  while (publisher.hand_over(result_with_correction(1))) ++taken;
   REQUIRE(taken == 64);
   REQUIRE(publisher.is_behind(monotonic_ns()));
   publisher.start({});
@@ -295,7 +295,7 @@ TEST_CASE("Publisher refuses records that it cannot take and keeps those that it
   REQUIRE(publisher.sent() == 64);
   publisher.is_behind(monotonic_ns());
   REQUIRE_FALSE(publisher.is_behind(monotonic_ns()));
-  // Nothing is remembered of the record that was not taken.
+  // Nothing is remembered of the result that was not taken.
   REQUIRE_FALSE(publisher.is_behind(monotonic_ns() + 60'000'000'000));
 }
 
@@ -320,7 +320,7 @@ TEST_CASE("A subscriber that reads nothing blocks nobody") {
   REQUIRE(subscribed(publisher));
   constexpr std::uint64_t kRecords = 20'000;  // far beyond every queue and socket buffer
   for (std::uint64_t i = 0; i < kRecords; ++i) {
-    while (!publisher.hand_over(record_with_correction(0))) std::this_thread::yield();
+    while (!publisher.hand_over(result_with_correction(0))) std::this_thread::yield();
   }
   for (int i = 0; i < 5000 && publisher.sent() < kRecords; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -28,7 +28,7 @@
 #include "fitter/failover.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
-#include "unit/daemon/records_for_tests.hpp"
+#include "unit/daemon/results_for_tests.hpp"
 
 namespace driftd::daemon::test {
 
@@ -344,9 +344,9 @@ struct Bench {
     command.settings = std::make_unique<LoopSettings>(settings());
     ports.commands.push(std::move(command));
   }
-  /// A record that is not the loop's, whose correction does not leave.
-  void hand_over(const FrameResult& record) {
-    publisher.hand_over(record);
+  /// A result that is not the loop's, whose correction does not leave.
+  void hand_over(const FrameResult& result) {
+    publisher.hand_over(result);
     ++handed_besides_;
   }
   /// Something done on the loop's thread before the frame at the script's present place.

@@ -158,7 +158,7 @@ static driftfit_levels levels[MANY];
 static driftfit_bounds bounds[MANY];
 static driftfit_result results[MANY];
 
-/* Of a size_t that the calls are counted in: an odd one does not stop. */
+/* Counts its calls in a size_t: an odd one does not stop. */
 static int stop(void* user, size_t done, size_t count) {
   const size_t calls = (*(size_t*)user)++;
   return done < count && calls % 2 == 0;

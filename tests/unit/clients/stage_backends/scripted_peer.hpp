@@ -7,7 +7,10 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
+
+#include "clients/stage/interface/stage.hpp"
 
 namespace driftd::stage::test {
 
@@ -18,6 +21,12 @@ struct Step {
   bool hang_up = false;     ///< after the answer
 };
 using Script = std::vector<Step>;
+
+/// The one and then the other.
+inline Script with(Script script, const Script& more) {
+  script.insert(script.end(), more.begin(), more.end());
+  return script;
+}
 
 /// "46 06 d0" -> three bytes.
 std::string hex(std::string_view digits);
@@ -61,5 +70,19 @@ class ScriptedPeer {
   std::string problem_;
   std::thread thread_;
 };
+
+/// Limits for an answer: one that a loaded machine keeps, and one where the script stays silent.
+constexpr int kAmpleMs = 10'000;
+constexpr int kSilentMs = 400;
+
+inline StageOptions options_of(const char* driver, const ScriptedPeer& peer,
+                               std::vector<std::string> axes, int timeout_ms) {
+  StageOptions options;
+  options.driver = driver;
+  options.device = peer.device();
+  options.axes = std::move(axes);
+  options.timeout_ms = timeout_ms;
+  return options;
+}
 
 }  // namespace driftd::stage::test

@@ -8,23 +8,20 @@
 #include "unit/clients/stage_backends/scripted_peer.hpp"
 
 using namespace driftd::stage;
+using driftd::stage::test::kAmpleMs;
+using driftd::stage::test::kSilentMs;
+using driftd::stage::test::options_of;
 using driftd::stage::test::Script;
 using driftd::stage::test::ScriptedPeer;
 using driftd::stage::test::Step;
+using driftd::stage::test::with;
 using Over = ScriptedPeer::Over;
 
 namespace {
 
-constexpr int kSilentMs = 400;
-
-/// A limit that a loaded machine keeps; kSilentMs where the script stays silent.
-StageOptions options(const ScriptedPeer& peer, int timeout_ms = 10'000) {
-  StageOptions options;
-  options.driver = "asi";
-  options.device = peer.device();
-  options.axes = {"Y", "X"};  // the controller's order is not the configured one
-  options.timeout_ms = timeout_ms;
-  return options;
+/// The controller's order is not the configured one.
+StageOptions options(const ScriptedPeer& peer, int timeout_ms = kAmpleMs) {
+  return options_of("asi", peer, {"Y", "X"}, timeout_ms);
 }
 
 Script connected(const std::string& motor_of_x = ":A 1 \r\n") {
@@ -39,11 +36,6 @@ Script connected(const std::string& motor_of_x = ":A 1 \r\n") {
           {.expect = "SL X?\r", .answer = ":A X=-50 \r\n"},
           {.expect = "SU X?\r", .answer = ":A X=50.5 \r\n"},
           {.expect = "MC X?\r", .answer = motor_of_x}};
-}
-
-Script with(Script script, const Script& more) {
-  script.insert(script.end(), more.begin(), more.end());
-  return script;
 }
 
 }  // namespace

@@ -8,23 +8,20 @@
 
 using namespace driftd::stage;
 using driftd::stage::test::hex;
+using driftd::stage::test::kAmpleMs;
+using driftd::stage::test::kSilentMs;
+using driftd::stage::test::options_of;
 using driftd::stage::test::Script;
 using driftd::stage::test::ScriptedPeer;
 using driftd::stage::test::Step;
+using driftd::stage::test::with;
 using Over = ScriptedPeer::Over;
 
 namespace {
 
-constexpr int kSilentMs = 400;
-
-/// A limit that a loaded machine keeps; kSilentMs where the script stays silent.
-StageOptions options(const ScriptedPeer& peer, int timeout_ms = 10'000) {
-  StageOptions options;
-  options.driver = "lc400";
-  options.device = peer.device();
-  options.axes = {"1", "3"};
+StageOptions options(const ScriptedPeer& peer, int timeout_ms = kAmpleMs) {
+  StageOptions options = options_of("lc400", peer, {"1", "3"}, timeout_ms);
   options.baud = 3'000'000;
-  options.timeout_ms = timeout_ms;
   return options;
 }
 
@@ -40,11 +37,6 @@ Script connected(const std::string& servo_of_3 = "01000000") {
           word("78108311", "64000000"), word("44108311", "00000000"), word("84108311", "01000000"),
           word("78308311", "01000000"), word("44308311", "31000000"),  // '1' in ASCII: mm
           word("84308311", servo_of_3)};
-}
-
-Script with(Script script, const Script& more) {
-  script.insert(script.end(), more.begin(), more.end());
-  return script;
 }
 
 Script healthy(const std::string& target_1, const std::string& target_3) {

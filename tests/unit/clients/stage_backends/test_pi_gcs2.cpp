@@ -9,26 +9,22 @@
 #include "unit/clients/stage_backends/scripted_peer.hpp"
 
 using namespace driftd::stage;
+using driftd::stage::test::kAmpleMs;
+using driftd::stage::test::kSilentMs;
+using driftd::stage::test::options_of;
 using driftd::stage::test::Script;
 using driftd::stage::test::ScriptedPeer;
 using driftd::stage::test::Step;
+using driftd::stage::test::with;
 using Over = ScriptedPeer::Over;
 
 namespace {
 
-constexpr int kSilentMs = 400;
-
 constexpr const char* kIdentity =
     "(c)2015 Physik Instrumente (PI) GmbH & Co. KG, E-727, 0115005005, 13.21.00.09\n";
 
-/// A limit that a loaded machine keeps; kSilentMs where the script stays silent.
-StageOptions options(const ScriptedPeer& peer, int timeout_ms = 10'000) {
-  StageOptions options;
-  options.driver = "pi_gcs2";
-  options.device = peer.device();
-  options.axes = {"1", "2"};
-  options.timeout_ms = timeout_ms;
-  return options;
+StageOptions options(const ScriptedPeer& peer, int timeout_ms = kAmpleMs) {
+  return options_of("pi_gcs2", peer, {"1", "2"}, timeout_ms);
 }
 
 /// Connects to a piezo of 100 um; `servo` as SVO? answers.
@@ -42,11 +38,6 @@ Script connected(const std::string& servo = "1=1 \n2=1\n") {
           {.expect = "TMX? 1 2\n", .answer = "1=100.0000 \n2=+1.05e2\n"},
           {.expect = "ONT? 1 2\n", .answer = "1=1 \n2=1\n"},
           {.expect = "ERR?\n", .answer = "0\n"}};
-}
-
-Script with(Script script, const Script& more) {
-  script.insert(script.end(), more.begin(), more.end());
-  return script;
 }
 
 Script without_from(Script script, const std::string& expect) {

@@ -8,22 +8,18 @@
 #include "unit/clients/stage_backends/scripted_peer.hpp"
 
 using namespace driftd::stage;
+using driftd::stage::test::kAmpleMs;
+using driftd::stage::test::kSilentMs;
+using driftd::stage::test::options_of;
 using driftd::stage::test::Script;
 using driftd::stage::test::ScriptedPeer;
+using driftd::stage::test::with;
 using Over = ScriptedPeer::Over;
 
 namespace {
 
-constexpr int kSilentMs = 400;
-
-/// A limit that a loaded machine keeps; kSilentMs where the script stays silent.
-StageOptions options(const ScriptedPeer& peer, int timeout_ms = 10'000) {
-  StageOptions options;
-  options.driver = "piezoconcept";
-  options.device = peer.device();
-  options.axes = {"X", "Y"};
-  options.timeout_ms = timeout_ms;
-  return options;
+StageOptions options(const ScriptedPeer& peer, int timeout_ms = kAmpleMs) {
+  return options_of("piezoconcept", peer, {"X", "Y"}, timeout_ms);
 }
 
 Script connected() {
@@ -32,11 +28,6 @@ Script connected() {
           {.expect = "INFOY\n", .answer = "L,50\r\n"},
           {.expect = "GET_X\n", .answer = "50.000 um\n"},
           {.expect = "GET_Y\n", .answer = "25.000 um\n"}};
-}
-
-Script with(Script script, const Script& more) {
-  script.insert(script.end(), more.begin(), more.end());
-  return script;
 }
 
 }  // namespace

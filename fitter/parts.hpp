@@ -11,7 +11,7 @@
 #include "fitter/fitter.hpp"
 #include "fitter/options.hpp"
 
-namespace driftd::fitter::cpu {
+namespace driftd::fitter {
 
 inline std::size_t roi_bytes(const Batch& batch) {
   const auto side = static_cast<std::size_t>(batch.roi_px);
@@ -53,4 +53,4 @@ void run_in_parts(std::size_t count, int threads, std::size_t whole, const Run& 
   work(0);
 }
 
-}  // namespace driftd::fitter::cpu
+}  // namespace driftd::fitter

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Frame records and sockets that the daemon's tests share.
+// Results of frames and sockets that the daemon's tests share.
 #pragma once
 
 #include <chrono>
@@ -15,25 +15,25 @@
 
 namespace driftd::daemon::test {
 
-inline FrameResult record_with_correction(std::uint64_t lock_id) {
-  FrameResult record{.frame_id = 813, .camera_time_ns = 1625998044, .arrival_ns = monotonic_ns()};
-  record.handed_ns = record.arrival_ns + 1000;
-  record.expires_ns = record.arrival_ns + 10'000'000'000;
-  record.state = control::LockState::Locked;
-  record.drift.valid = true;
-  record.drift.drift_nm = {0.5, -0.25};
-  record.drift.frame_drift_nm = {0.6, -0.3};
-  record.drift.covariance_nm2 = {0.04, 0.001, 0.09};
-  record.drift.markers_used = 12;
-  record.drift.markers_total = 13;
-  record.drift.witness_valid = true;
-  record.drift.witness_nm = {0.3, 0.1};
-  record.drift.witnesses_used = 3;
-  record.has_correction = true;
-  record.lock_id = lock_id;
-  record.correction = {{-18.5, 7.75}, {-0.125, 0.25}, control::kLimitNone};
-  record.limits = {.step_nm = 20, .low_nm = {-400, -300}, .high_nm = {350, 250}};
-  return record;
+inline FrameResult result_with_correction(std::uint64_t lock_id) {
+  FrameResult result{.frame_id = 813, .camera_time_ns = 1625998044, .arrival_ns = monotonic_ns()};
+  result.handed_ns = result.arrival_ns + 1000;
+  result.expires_ns = result.arrival_ns + 10'000'000'000;
+  result.state = control::LockState::Locked;
+  result.drift.valid = true;
+  result.drift.drift_nm = {0.5, -0.25};
+  result.drift.frame_drift_nm = {0.6, -0.3};
+  result.drift.covariance_nm2 = {0.04, 0.001, 0.09};
+  result.drift.markers_used = 12;
+  result.drift.markers_total = 13;
+  result.drift.witness_valid = true;
+  result.drift.witness_nm = {0.3, 0.1};
+  result.drift.witnesses_used = 3;
+  result.has_correction = true;
+  result.lock_id = lock_id;
+  result.correction = {{-18.5, 7.75}, {-0.125, 0.25}, control::kLimitNone};
+  result.limits = {.step_nm = 20, .low_nm = {-400, -300}, .high_nm = {350, 250}};
+  return result;
 }
 
 /// A subscriber to one endpoint that waits for what it asks for.
