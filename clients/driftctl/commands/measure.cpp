@@ -45,9 +45,9 @@ void measure(const CommonOptions& options, double seconds) {
       options.config.empty() ? std::nullopt : std::optional(config::load(options.config));
   const std::vector<Advice> to_do = recommendations(report, config);
   if (options.json) {
-    nlohmann::json json = to_json(report);
-    json["recommendations"] = to_json(to_do);
-    fmt::print("{}\n", json.dump());
+    nlohmann::json told = to_json(report);
+    told["recommendations"] = to_json(to_do);
+    fmt::print("{}\n", told.dump());
     return;
   }
   for (const std::string& line : to_lines(report)) fmt::print("{}\n", line);
