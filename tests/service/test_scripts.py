@@ -127,6 +127,7 @@ class Scripts(unittest.TestCase):
                 ({"clients/stage/a.cpp": '#include "clients/demo/plot.hpp"\n'}, "clients/demo is a program"),
                 ({"tools/one/a.cpp": '#include "tools/two/a.hpp"\n', "tools/two/a.hpp": ""}, "tools/two is a program"),
                 ({"daemon/a.cpp": '#include "simulator/a.hpp"\n', "simulator/a.hpp": ""}, "simulator is a program"),
+                ({"daemon/a.cpp": '#include "clients/common/view.hpp"\n'}, "clients/common is of the clients"),
                 ({"helpers/a.cpp": clock}, "helpers/ is not among the layers"),
                 ({"clients/web/a.cpp": "namespace driftd::web {\nnamespace driftd::clients {\nnamespace driftd::page {\n"},
                  "clients/web/a.cpp: namespace driftd::page: no folder of its path is called page"),
