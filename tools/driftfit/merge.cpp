@@ -135,9 +135,9 @@ void check_frames(const std::string& output, std::vector<Part>& parts,
                                                              range.first, range.end - 1));
   }
   if (!missing.empty()) {
-    throw InputError(output, fmt::format("of {} {} {} not there, or not whole: --shard {}{}. Run "
+    throw InputError(output, fmt::format("{} of {} {} not there, or not whole: --shard {}{}. Run "
                                          "driftfit with each of these again; nothing was merged",
-                                         counted(count, "shard"), missing.size(),
+                                         missing.size(), counted(count, "shard"),
                                          missing.size() == 1 ? "is" : "are", some_of(missing),
                                          not_whole.empty() ? "" : "; " + some_of(not_whole)));
   }

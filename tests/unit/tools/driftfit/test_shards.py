@@ -214,7 +214,7 @@ class Refused(WithShards):
 
         second = "out_shard-2-of-4_locs.yaml"
         for told, spoil in (
-                ("of 4 shards 1 is not there, or not whole: --shard 2/4 (frames 10 to 19)",
+                ("1 of 4 shards is not there, or not whole: --shard 2/4 (frames 10 to 19)",
                  lambda: [self.file(2, 4, end).unlink() for end in ENDS]),
                 ("--shard 2/4 (frames 10 to 19), 3/4 (frames 20 to 29)",
                  lambda: [self.file(i, 4, "locs.yaml").unlink() for i in (2, 3)]),
