@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/counted.hpp"
+#include "fitter/instruction_sets.hpp"
 #include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/clipped_markers.hpp"
 #include "tools/driftfit/drift_gaps.hpp"
@@ -47,6 +48,10 @@ struct FrameRange {
 };
 
 FrameRange range_of(const Options& options, const camera::StackShape& shape) {
+  if (options.shard.is_part()) {
+    const ShardFrames frames = frames_of(options.shard, shape.frames);
+    return {frames.first, frames.end - frames.first};  // none, where shards are more than frames
+  }
   const std::int64_t last = options.last_frame < 0 ? shape.frames - 1 : options.last_frame;
   if (options.first_frame >= shape.frames) {
     throw UsageError("--first-frame is " + std::to_string(options.first_frame) + "; " +
@@ -178,6 +183,7 @@ std::vector<Pick> picks_inside(const Options& options, const camera::StackShape&
 /// What negative_light() says of the first frame that repeats none before it.
 std::string negative_light_in(camera::ImageStack& stack, FrameRange range, float offset,
                               bool is_map) {
+  if (range.count == 0) return {};
   std::int64_t frame = range.first;
   while (frame < range.first + range.count - 1 && stack.is_repeat(frame)) ++frame;
   std::vector<std::byte> pixels(stack.shape().frame_bytes());
@@ -445,6 +451,13 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, MarkerFollower& f
   return tracks;
 }
 
+RunFacts facts_of(FrameRange range, const SpotFitter& fitter) {
+  return {.first_frame = range.first,
+          .last_frame = range.first + range.count - 1,
+          .back_end = fitter.back_end(),
+          .instruction_set = fitter.instruction_set()};
+}
+
 Outcome follow_markers(const Run& as_given) {
   const auto& [given, stack, recorded, maps, range, stop] = as_given;
   SpotFitter fitter(given.fitter);
@@ -461,7 +474,7 @@ Outcome follow_markers(const Run& as_given) {
   const std::string moves =
       drift_wanted(options) ? moves_in_words(solution, markers.picks, range) : "";
   const std::string gaps = check_coverage(options, trace, tracks, settings, moves);
-  results.finish(&trace);
+  results.finish(&trace, facts_of(range, fitter));
   const std::int64_t known = frames_known(trace);
   Outcome outcome;
   outcome.summary = fmt::format(
@@ -504,32 +517,57 @@ Outcome follow_markers(const Run& as_given) {
   return outcome;
 }
 
-Outcome localize_every_spot(const Run& run) {
+/// Finds, fits and writes the spots of all frames of the run.
+void write_every_spot(const Run& run, EverySpot& every_spot, int threads, Results& results) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
+  if (range.count == 0) return;
+  Blocks blocks(options, stack, range, threads, stop);
+  WritingBehind writing(results, !stack.reads_beside_others());
+  while (blocks.read()) {
+    for (std::int64_t begin = 0, end = 0; begin < blocks.count(); begin = end + 1) {
+      const auto is_repeat = [&](std::int64_t i) {
+        return run.stack.is_repeat(blocks.first() + i);
+      };
+      end = begin;
+      while (end < blocks.count() && !is_repeat(end)) ++end;
+      if (end == begin) continue;
+      writing.write(every_spot.localize(
+          blocks.pixels() + static_cast<std::size_t>(begin) * stack.shape().frame_bytes(),
+          blocks.first() + begin, end - begin));
+    }
+  }
+  writing.finish();
+}
+
+Outcome localize_every_spot(const Run& run) {
+  const auto& [given, stack, recorded, maps, range, stop] = run;
+  Options options = given;
+  const bool part = options.shard.is_part();
+  const bool again = options.outputs.overwrite;
+  options.outputs.overwrite = again || part;  // names of a shard are driftfit's own
   SpotFitter fitter(options.fitter);
   Results results(options, recorded, stack.facts().files);
-  EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter, maps);
-  {
-    Blocks blocks(options, stack, range, fitter.threads(), stop);
-    WritingBehind writing(results, !stack.reads_beside_others());
-    while (blocks.read()) {
-      for (std::int64_t begin = 0, end = 0; begin < blocks.count(); begin = end + 1) {
-        const auto is_repeat = [&](std::int64_t i) {
-          return run.stack.is_repeat(blocks.first() + i);
-        };
-        end = begin;
-        while (end < blocks.count() && !is_repeat(end)) ++end;
-        if (end == begin) continue;
-        writing.write(every_spot.localize(
-            blocks.pixels() + static_cast<std::size_t>(begin) * stack.shape().frame_bytes(),
-            blocks.first() + begin, end - begin));
-      }
-    }
-    writing.finish();
+  const std::string name =
+      part ? fmt::format("shard {} ({})", options.shard.name(),
+                         range.count == 0 ? "no frames, as there are more shards"
+                                          : fmt::format("frames {} to {}", range.first,
+                                                        range.first + range.count - 1))
+           : "";
+  const ResultNames names{
+      options.outputs.thunderstorm, options.outputs.picasso,
+      std::filesystem::path(options.outputs.picasso).replace_extension(".yaml")};
+  if (part && !again && is_done(names, Description(results.description(facts_of(range, fitter))))) {
+    return {.summary = fmt::format("{} is there already, whole, of the same stack, settings and "
+                                   "version: {}\n",
+                                   name, names.description.string()),
+            .warning = {},
+            .done_before = true};
   }
-  results.finish(nullptr);
+  EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter, maps);
+  write_every_spot(run, every_spot, fitter.threads(), results);
+  results.finish(nullptr, facts_of(range, fitter));
   return {
-      .summary = fmt::format("{}, {} found, {} ({})\n{}written: {}\n",
+      .summary = fmt::format("{}{}{}, {} found, {} ({})\n{}written: {}\n", name, part ? ": " : "",
                              counted(range.count, "frame"), counted(every_spot.found(), "spot"),
                              counted(results.written(), "localization"), fitter.description(),
                              clipped_spots_in_words(every_spot.clipped_pixels()), results.names()),
@@ -542,6 +580,7 @@ Outcome outcome_of(const Run& run, const std::string& likely_why) {
     return run.options.every_spot ? localize_every_spot(run) : follow_markers(run);
   try {
     Outcome outcome = outcome_of(run, "");
+    if (outcome.done_before) return outcome;
     outcome.summary += likely_why + "\n";
     return outcome;
   } catch (const InputError& error) {
@@ -555,6 +594,7 @@ Outcome outcome_of(const Run& run, const std::string& likely_why) {
 
 Outcome analyse(const Options& as_given, const std::function<bool()>& stop) {
   Options options = as_given;
+  fitter::use_cpu_instruction_set(options.instruction_set);
   camera::StackSettings settings = options.stack;
   settings.last_frame = options.last_frame;
   std::string unknown;
@@ -564,11 +604,13 @@ Outcome analyse(const Options& as_given, const std::function<bool()>& stop) {
   const camera::StackShape recorded = stack->shape();
   CameraMaps maps(options.maps, recorded);
   fitter::FitOptions& fit = options.fitter.options;
+  options.recorded_saturation_adu = fit.saturation_adu;
   stack = maps.applied_to(std::move(stack), fit.noise, fit.saturation_adu);
   const Run run{options, *stack, recorded, maps, range, stop};
   const std::string negative =
       negative_light_in(*stack, range, fit.noise.offset_adu, !options.maps.offset.empty());
   Outcome outcome = outcome_of(run, negative);
+  if (outcome.done_before) return outcome;
   if (maps.variances() != nullptr) {
     outcome.summary += fmt::format("{} of {} {} too noisy by the map to be taken for spots\n",
                                    maps.hot().count(), counted(stack->shape().pixels(), "pixel"),

@@ -11,8 +11,9 @@ namespace driftd::tools {
 
 /// What is told of a run, in lines.
 struct Outcome {
-  std::string summary;  ///< what was done
-  std::string warning;  ///< what the results lack; "": nothing
+  std::string summary;       ///< what was done
+  std::string warning;       ///< what the results lack; "": nothing
+  bool done_before = false;  ///< the shard was there
 };
 
 /// Runs what the options ask for; all results or none.

@@ -26,9 +26,7 @@ std::unique_ptr<SpotWriter> make_picasso_writer(const OutputFile& output, const 
                                                 bool groups);
 
 /// The description beside Picasso's localizations: the stack, then how it was fitted.
-/// @throws OutputError
-void write_picasso_description(const OutputFile& output, const std::filesystem::path& stack,
-                               const camera::StackShape& shape,
-                               const std::vector<YamlEntry>& settings);
+std::string picasso_description(const std::filesystem::path& stack, const camera::StackShape& shape,
+                                const std::vector<YamlEntry>& settings);
 
 }  // namespace driftd::tools

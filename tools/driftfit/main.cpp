@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// driftfit: a recorded stack in; localizations and the drift out. docs/use/driftfit.md
+// driftfit: a recorded stack in; localizations and the drift out. docs/use/driftfit.md,
+// docs/use/scale.md
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
@@ -13,7 +14,9 @@
 #include "camera/recording/image_stack.hpp"
 #include "tools/driftfit/analysis.hpp"
 #include "tools/driftfit/errors.hpp"
+#include "tools/driftfit/merge.hpp"
 #include "tools/driftfit/options.hpp"
+#include "tools/driftfit/slurm_script.hpp"
 
 namespace driftd::tools {
 namespace {
@@ -27,7 +30,7 @@ constexpr int kExitInterrupted = 130;
 constexpr const char* kExitCodes =
     "Exit codes (without 0, nothing is written):\n"
     "  0    done\n"
-    "  1    the stack, the picks or a map cannot be used, or hold no marker\n"
+    "  1    the stack, the picks or a map cannot be used, or hold no marker; shards make no whole\n"
     "  2    wrong usage\n"
     "  3    a result cannot be written\n"
     "  4    the fitter refused its settings or failed, or something else did\n"
@@ -39,9 +42,64 @@ int report(int code, const char* what) {
   return code;
 }
 
+/// What is done with shards, beside what fits a stack.
+struct Commands {
+  MergeOptions merge_options;
+  bool merge_quiet = false;
+  SlurmOptions slurm_options;
+  CLI::App *merge = nullptr, *slurm = nullptr;
+
+  void add_to(CLI::App& app) {
+    merge = app.add_subcommand("merge",
+                               "Join the shards of one stack to the files of one run, to the bit, "
+                               "or say why they are none, and remove them");
+    merge->add_option("-o,--output", merge_options.output, "OUT, as the shards were given")
+        ->required();
+    merge->add_flag("--overwrite", merge_options.overwrite, "Replace results of something else");
+    merge->add_flag("-q,--quiet", merge_quiet, "No summary");
+    slurm = app.add_subcommand("slurm",
+                               "Write OUT_slurm.sh, which submits shards as an array job of Slurm, "
+                               "and their merge: driftfit slurm --shards N STACK --every-spot ... "
+                               "-o OUT");
+    slurm->prefix_command();
+    slurm
+        ->add_option("--shards", slurm_options.shards,
+                     "How many; a shard is what is lost when one is killed")
+        ->required()
+        ->check(CLI::Range(std::int64_t{1}, kMostShards));
+    slurm
+        ->add_option("--sbatch", slurm_options.sbatch,
+                     "An option for sbatch, of both jobs, such as --sbatch=--partition=long; "
+                     "several times as needed")
+        ->allow_extra_args(false);
+  }
+  bool any() const { return merge->parsed() || slurm->parsed(); }
+};
+
+/// @throws UsageError where options of a fit stand before a command
+void check_alone(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() > 0)
+      throw UsageError(option->get_name() +
+                       " is for the fit of a stack; it has no meaning before "
+                       "merge or slurm");
+  }
+}
+
+/// @returns what is printed
+std::string run_command(Commands& commands, StopSignal& stop) {
+  if (commands.slurm->parsed()) {
+    commands.slurm_options.arguments = commands.slurm->remaining();
+    return write_slurm_script(commands.slurm_options);
+  }
+  std::string said = merge_shards(commands.merge_options, [&stop] { return stop.raised(); });
+  return commands.merge_quiet ? "" : said;
+}
+
 int run(int argc, char** argv) {
   Options options;
   OptionTexts texts;
+  Commands commands;
   options.show_progress = isatty(STDERR_FILENO) == 1;
   CLI::App app("Fits the spots of a recorded stack: localizations, and the drift of its markers.",
                "driftfit");
@@ -49,7 +107,14 @@ int run(int argc, char** argv) {
   try {
     add_options(app, options, texts);
     add_standard_flags(app, "driftfit");
+    commands.add_to(app);
     app.parse(argc, argv);
+    if (commands.any()) {
+      check_alone(app);
+      StopSignal stop;
+      fmt::print("{}", run_command(commands, stop));
+      return 0;
+    }
     resolve(app, options, texts);
     StopSignal stop;
     const Outcome outcome = analyse(options, [&stop] { return stop.raised(); });

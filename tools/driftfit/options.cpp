@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/process/option_range.hpp"
+#include "fitter/instruction_sets.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -52,6 +53,14 @@ CLI::Validator pixel_type() {
           },
           "TYPE"};
 }
+CLI::Validator shard_number() {
+  return {[](const std::string& text) {
+            return shard_named(text) ? ""
+                                     : "is '" + text + "', allowed are 1/N to N/N, N up to " +
+                                           std::to_string(kMostShards);
+          },
+          "I/N"};
+}
 CLI::Validator frame_number() {
   return in_range(0, 0x1p40, "NONNEGATIVE");
 }
@@ -84,8 +93,7 @@ void add_stack_options(CLI::App& app, Options& o, OptionTexts& texts) {
   const char* group = "Stack";
   app.add_option("stack", texts.stack,
                  "TIFF, HDF5, or plain pixels (.raw, .bin); several files, or a folder of TIFFs, "
-                 "are one movie, in the order of the numbers in their names, or as given")
-      ->required();
+                 "are one movie, in the order of the numbers in their names, or as given");
   app.add_option(
          "--dataset", o.stack.dataset,
          "HDF5: path of the dataset (frames, rows, columns); needed where there are several")
@@ -132,6 +140,12 @@ void add_stack_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->group(group);
   app.add_option("--last-frame", o.last_frame, "Last frame to use (default: the last there is)")
       ->check(frame_number())
+      ->group(group);
+  app.add_option("--shard", texts.shard,
+                 "I/N: the I-th (from 1) of N parts of the frames, for --every-spot, with files of "
+                 "its own, OUT_shard-I-of-N_...; not done again where they are there. `driftfit "
+                 "merge` joins them")
+      ->check(shard_number())
       ->group(group);
 }
 
@@ -257,6 +271,12 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
   app.add_option("--threads", o.fitter.threads, "CPU threads (default: all cores)")
       ->check(CLI::Range(1, 1024))
       ->group(group);
+  app.add_option("--instruction-set", o.instruction_set,
+                 "Of the CPU, for results that are the same to the bit on different processors "
+                 "(default: the best that this one has)")
+      ->check(CLI::IsMember({"auto", "avx512", "avx2", "sse4", "baseline"}))
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--devices", o.fitter.devices, "CUDA devices, e.g. 0,1")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -369,6 +389,9 @@ void check_effects(const CLI::App& app, const Options& o) {
         Rule{!o.maps.any(),
              "is for maps: --gain-map, --offset-map or --variance-map names one",
              {"--map-origin"}},
+        Rule{o.fitter.back_end == BackEnd::Cuda,
+             "is the CPU's, which fits nothing with --backend cuda",
+             {"--instruction-set"}},
         Rule{!gpu,
              "is for a GPU, which is not used: --backend cuda uses it, and without --backend cpu "
              "--every-spot and --search swarm do",
@@ -378,6 +401,46 @@ void check_effects(const CLI::App& app, const Options& o) {
       if (app.count(option) > 0) throw UsageError(std::string(option) + " " + rule.why);
     }
   }
+}
+
+/// Which instruction set a processor has is known here alone. @throws UsageError
+void check_instruction_set(const std::string& name) {
+  std::string there;
+  for (const std::string& set : fitter::cpu_instruction_sets()) {
+    if (name == set) return;
+    there += (there.empty() ? "" : ", ") + set;
+  }
+  if (name == "auto") return;
+  throw UsageError("--instruction-set is " + name +
+                   "; this processor, by what this driftfit has kernels for, has " + there);
+}
+
+/// A shard's files have names of their own. @throws UsageError
+std::string prefix_of(const CLI::App& app, const Options& o, const OptionTexts& texts) {
+  if (!o.shard.is_part()) return texts.prefix;
+  if (!o.every_spot) {
+    throw UsageError(
+        "--shard is for --every-spot: markers are followed from frame to frame, so that their "
+        "frames stay together, and one core follows some thousands a second");
+  }
+  if (texts.prefix.empty()) {
+    throw UsageError("--shard needs --output OUT, which names its files and is what merge is told");
+  }
+  for (const char* option : {"--first-frame", "--last-frame"}) {
+    if (app.count(option) > 0)
+      throw UsageError(std::string(option) + " and --shard both say which frames: one is allowed");
+  }
+  for (const char* option : {"--thunderstorm", "--picasso"}) {
+    if (app.count(option) > 0)
+      throw UsageError(std::string(option) +
+                       " names one file; with --shard each has its own, by --output");
+  }
+  if (o.fitter.cold_start == ColdStart::Swarm) {
+    throw UsageError(
+        "--search swarm draws by the number of a spot in the run, so that shards would not give "
+        "what one run gives; --shard allows --search peak");
+  }
+  return shard_prefix(texts.prefix, o.shard);
 }
 
 }  // namespace
@@ -402,10 +465,9 @@ void add_options(CLI::App& app, Options& options, OptionTexts& texts) {
 
 void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
   o.pixel_told = app.count("--pixel-nm") > 0;
-  if (!texts.stack.empty()) {
-    o.stack.path = texts.stack.front();
-    o.stack.more.assign(texts.stack.begin() + 1, texts.stack.end());
-  }
+  if (texts.stack.empty()) throw CLI::RequiredError("stack");
+  o.stack.path = texts.stack.front();
+  o.stack.more.assign(texts.stack.begin() + 1, texts.stack.end());
   if (const auto type = camera::plain_type_named(texts.type)) {
     o.stack.type = type->type;
     o.stack.has_sign = type->has_sign;
@@ -419,13 +481,15 @@ void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
   if (o.roi_px == 0 && o.every_spot) o.roi_px = kEverySpotRoiPx;
   o.detection.roi_px = o.roi_px;
   o.find_markers = o.picks.empty() && !o.every_spot;
-  fill_outputs(o, texts.prefix);
+  o.shard = shard_named(texts.shard).value_or(Shard{});
+  fill_outputs(o, prefix_of(app, o, texts));
   const std::size_t numbers = o.maps.origin_px.size();
   if (numbers != 0 && numbers != 2) {
     throw UsageError("--map-origin: given numbers are " + std::to_string(numbers) +
                      ", allowed are two, X,Y: 512,0");
   }
   check_effects(app, o);
+  check_instruction_set(o.instruction_set);
 }
 
 }  // namespace driftd::tools

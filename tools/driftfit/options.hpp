@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "camera/recording/image_stack.hpp"
 #include "control/search/marker_detection.hpp"
 #include "tools/driftfit/camera_maps.hpp"
+#include "tools/driftfit/shard.hpp"
 #include "tools/driftfit/spot_fitter.hpp"
 
 namespace CLI {
@@ -27,6 +29,7 @@ struct Options {
   camera::StackSettings stack;
   std::int64_t first_frame = 0;
   std::int64_t last_frame = -1;  ///< inclusive; -1: the last there is
+  Shard shard;                   ///< in place of these two
 
   std::filesystem::path picks;
   bool find_markers = false;
@@ -49,6 +52,9 @@ struct Options {
   int roi_px = 0;  ///< 0: chosen from the image
   CameraMapFiles maps;
   SpotFitterSettings fitter;
+  /// As given; maps make that of the fitter infinite.
+  float recorded_saturation_adu = std::numeric_limits<float>::infinity();
+  std::string instruction_set = "auto";  ///< of the CPU: fitter/instruction_sets.hpp
 
   double pixel_nm = 100;
   bool pixel_told = false;            ///< by the user
@@ -66,7 +72,7 @@ struct OptionTexts {
   std::vector<std::filesystem::path> stack;
   std::string type, byte_order, model = "circular", estimator = "implicit", back_end = "auto";
   std::string cold_start = "peak";
-  std::string prefix;
+  std::string prefix, shard;
 };
 
 /// As on the command line: "implicit", "circular".

@@ -15,6 +15,18 @@
 
 namespace driftd::tools {
 
+/// What a description says of a run beside its options.
+struct RunFacts {
+  std::int64_t first_frame = 0, last_frame = 0;
+  std::string back_end, instruction_set = {};  ///< of SpotFitter
+};
+
+/// Size and time of what the results are made of, to tell another stack of the same name.
+struct InputFacts {
+  std::int64_t bytes = 0;   ///< of all
+  std::uint64_t stamp = 0;  ///< made of the size and time of each
+};
+
 class Results {
  public:
   /// Looks before any work is done whether the files can be written.
@@ -27,7 +39,9 @@ class Results {
   std::int64_t written() const noexcept { return written_; }
   /// Completes the files and gives them their names.
   /// @param trace  null without markers
-  void finish(const DriftTrace* trace);
+  void finish(const DriftTrace* trace, const RunFacts& facts);
+  /// The description that finish() writes, but for what a shard says of itself.
+  std::string description(const RunFacts& facts) const;
   /// "a.csv, b.txt"
   std::string names() const;
 
@@ -38,8 +52,10 @@ class Results {
   const Options& options_;
   camera::StackShape shape_;
   std::vector<std::filesystem::path> inputs_;
+  InputFacts input_facts_;
   std::vector<std::unique_ptr<OutputFile>> files_;
   std::vector<std::unique_ptr<SpotWriter>> writers_;
+  OutputFile *table_ = nullptr, *locs_ = nullptr;
   OutputFile* description_ = nullptr;
   OutputFile* drift_ = nullptr;
   OutputFile* drift_csv_ = nullptr;
@@ -47,6 +63,7 @@ class Results {
 };
 
 /// How the spots were found and fitted, for Picasso's description.
-std::vector<YamlEntry> settings_of(const Options& options);
+std::vector<YamlEntry> settings_of(const Options& options, const RunFacts& facts,
+                                   const InputFacts& inputs);
 
 }  // namespace driftd::tools

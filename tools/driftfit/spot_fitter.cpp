@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/counted.hpp"
+#include "fitter/instruction_sets.hpp"
 #include "fitter/options.hpp"
 #include "fitter/pixel_type.hpp"
 
@@ -97,6 +98,16 @@ SpotFitter::SpotFitter(const SpotFitterSettings& settings)
   const bool auto_cpu = settings.back_end == BackEnd::Auto && !gpu_sought_;
   back_end_.emplace(auto_cpu ? BackEnd::Cpu : settings.back_end,
                     fitter::CudaBatchOptions{.devices = settings.devices});
+  began_on_gpu_ = back_end_->on_gpu();
+}
+
+std::string SpotFitter::back_end() const {
+  if (!began_on_gpu_) return "CPU";
+  return back_end_->on_gpu() ? "CUDA" : "CUDA, then CPU";
+}
+
+std::string SpotFitter::instruction_set() const {
+  return back_end_->on_gpu() ? "" : std::string(fitter::cpu_instruction_set());
 }
 
 std::string SpotFitter::description() const {

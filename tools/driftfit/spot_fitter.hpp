@@ -48,6 +48,10 @@ class SpotFitter {
   /// What fits now: "CPU, 2 threads", "CUDA, 1 device"; with the reason where a GPU is there
   /// unused.
   std::string description() const;
+  /// For what describes the results: "CPU", "CUDA", or "CUDA, then CPU" after a GPU failed.
+  std::string back_end() const;
+  /// Of the CPU; "" where a GPU has fitted everything.
+  std::string instruction_set() const;
   int threads() const noexcept { return threads_; }
 
  private:
@@ -59,6 +63,7 @@ class SpotFitter {
   int threads_;
   std::optional<fitter::BatchBackEnd> back_end_;
   bool gpu_sought_ = false;  ///< by BackEnd::Auto
+  bool began_on_gpu_ = false;
   std::vector<float> variances_;
   std::uint64_t searched_ = 0;
   std::vector<fitter::SwarmReport> reports_;

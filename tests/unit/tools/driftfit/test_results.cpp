@@ -141,13 +141,10 @@ TEST_CASE("Picasso counts from 0, in pixels, any number of rows") {
 }
 
 TEST_CASE("Picasso's description quotes what YAML would take for something else") {
-  const TemporaryFolder folder;
-  const OutputFile output(folder / "p.yaml");
   const camera::StackShape shape{.width_px = 64, .height_px = 48, .frames = 7};
-  write_picasso_description(output, folder / "a: b.tif", shape, {{"Pixelsize", 108.5}});
-  CHECK_THAT(read_file(output.temporary()), contains("a: b.tif\"\n") &&
-                                                contains("Frames: 7\nHeight: 48\nWidth: 64\n") &&
-                                                contains("---\nPixelsize: 108.5\n"));
+  CHECK_THAT(picasso_description("/x/a: b.tif", shape, {{"Pixelsize", 108.5}}),
+             contains("a: b.tif\"\n") && contains("Frames: 7\nHeight: 48\nWidth: 64\n") &&
+                 contains("---\nPixelsize: 108.5\n"));
 }
 
 /// A stack of spots that stand still, in a folder, and options for all results beside it.
@@ -168,6 +165,7 @@ struct Run {
     options.quiet = true;
     OptionTexts texts;
     texts.prefix = (folder / "out").string();
+    texts.stack = {options.stack.path};
     CLI::App app;
     add_options(app, options, texts);
     resolve(app, options, texts);

@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: MIT
+"""driftfit --shard and driftfit merge: parts of a stack that together are what one run makes, to the bit; what is
+refused; and every state of the files that a killed one can leave."""
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from driftfit_program import PROGRAM, WithFolder, drifting, h5py, np, rows_of
+
+ENDS = "thunderstorm.csv", "locs.hdf5", "locs.yaml"
+SETS = "avx512", "avx2", "sse4", "baseline"
+
+
+class WithShards(WithFolder):
+    FRAMES = 40
+
+    @classmethod
+    def setUpClass(cls):
+        cls.frames = drifting(cls.FRAMES)[0]
+
+    def setUp(self):
+        super().setUp()
+        self.stack = self.write_raw(self.frames)
+        self.out = self.folder / "out"
+
+    def shard(self, i, n, *more, code=0, out=None):
+        return self.run_program(self.stack, "--every-spot", "--shard", f"{i}/{n}", "-o", out or self.out, *more, code=code)
+
+    def shards(self, n, *more):
+        for i in range(1, n + 1):
+            self.shard(i, n, *more)
+
+    def merge(self, *more, code=0):
+        return self.run_program("merge", "-o", self.out, *more, code=code)
+
+    def one_run(self, *more):
+        """{end of the name: bytes} of one run's results, which are not left behind."""
+        self.run_program(self.stack, "--every-spot", "-o", self.folder / "one", *more)
+        return {end: self.taken(f"one_{end}") for end in ENDS}
+
+    def taken(self, name):
+        file = self.folder / name
+        held = file.read_bytes()
+        file.unlink()
+        return held
+
+    def names(self):
+        return sorted(p.name for p in self.folder.iterdir() if not p.name.startswith("stack."))
+
+    def file(self, i, n, end):
+        return self.folder / f"out_shard-{i:0{len(str(n))}}-of-{n}_{end}"
+
+    def edit(self, i, n, key, value):
+        file = self.file(i, n, "locs.yaml")
+        text = file.read_text()
+        changed = re.sub(rf"^{re.escape(key)}: .*$", f"{key}: {value}", text, flags=re.M)
+        self.assertNotEqual(text, changed)
+        file.write_text(changed)
+
+    def assert_merged(self, expected):
+        self.assertEqual(self.names(), sorted(f"out_{end}" for end in ENDS))
+        for end in ENDS:
+            self.assertEqual((self.folder / f"out_{end}").read_bytes(), expected[end], end)
+
+
+class Merged(WithShards):
+    def test_any_number_of_shards_makes_what_one_run_makes(self):
+        for more in [], ["--model", "elliptical", "--estimator", "poisson", "--gain", 0.46, "--offset", 100, "--roi", 7,
+                         "--pixel-nm", 108, "--saturation", 60000]:
+            expected = self.one_run(*more)
+            for n in 1, 2, 3, 7, self.FRAMES + 5:
+                with self.subTest(n=n, more=more):
+                    self.shards(n, *more)
+                    self.assertIn(f"{self.FRAMES} frames, 200 localizations\n", self.merge("--overwrite"))
+                    self.assert_merged(expected)
+                    if h5py is not None:
+                        with h5py.File(self.folder / "out_locs.hdf5") as file:
+                            self.assertEqual(len(file["locs"]), 200)
+                            self.assertEqual(sorted(set(file["locs"]["frame"])), list(range(self.FRAMES)))
+        self.assertEqual([r["id"] for r in rows_of(f"{self.out}_thunderstorm.csv")], [str(i + 1) for i in range(200)])
+
+    def test_more_rows_than_are_joined_at_once(self):
+        """A piece of the HDF5 file is 2048 rows; shards of 1500 and a last one of 500 make it of two shards' rows."""
+        self.stack = self.write_raw(np.tile(self.frames, (25, 1, 1)))
+        expected = self.one_run()
+        for n in 3, 10:
+            self.shards(n)
+            self.assertIn("1000 frames, 5000 localizations", self.merge("--overwrite"))
+            self.assert_merged(expected)
+
+    def test_frames_without_spots_make_empty_shards(self):
+        self.frames[:] = self.frames[0, 0, 0]
+        self.addCleanup(self.setUpClass)
+        self.stack = self.write_raw(self.frames)
+        expected = self.one_run()
+        self.shards(3)
+        self.assertIn("0 localizations", self.merge())
+        self.assert_merged(expected)
+
+    def test_shards_are_found_by_their_whole_name(self):
+        self.shards(2)
+        self.shard(1, 2, out=self.folder / "out2")
+        self.shard(2, 3, out=self.folder / "out_shard-1-of-2_locs.hdf5")
+        left = {n for n in self.names() if n.startswith(("out2", "out_shard-1-of-2_locs.hdf5_"))}
+        self.assertEqual(len(left), 6)
+        self.merge()
+        self.assertEqual(set(self.names()), left | {f"out_{end}" for end in ENDS})
+
+
+class Described(WithShards):
+    def test_a_description_says_frames_version_back_end_and_instruction_set(self):
+        for more, first, last in ([], 0, 39), (["--first-frame", 3, "--last-frame", 7], 3, 7):
+            for search in ["--every-spot"], []:
+                self.run_program(self.stack, *search, "--overwrite", "-o", self.out, "--backend", "cpu", *more)
+                lines = (self.folder / "out_locs.yaml").read_text().splitlines()
+                for line in f"First Frame: {first}", f"Last Frame: {last}", "Back End: CPU", "Frames: 40":
+                    self.assertIn(line, lines)
+                version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True).stdout.strip()
+                self.assertIn(f"Generated by: {version}", lines)
+                self.assertRegex("\n".join(lines), f"(?m)^Instruction Set: ({'|'.join(SETS)})$")
+
+    def test_the_instruction_set_is_pinned_or_refused(self):
+        there = []
+        for name in SETS:
+            done = subprocess.run([PROGRAM, self.stack, "--every-spot", "--overwrite", "-o", self.out, "--backend", "cpu",
+                                   "--instruction-set", name], capture_output=True, text=True)
+            if done.returncode == 0:
+                there.append(name)
+                self.assertIn(f"Instruction Set: {name}\n", (self.folder / "out_locs.yaml").read_text())
+            else:
+                self.assertEqual(done.returncode, 2)
+                refused = done.stderr
+        self.assertIn("baseline", there)
+        if len(there) < len(SETS):
+            self.assertIn(" by what this driftfit has kernels for, has " + ", ".join(there), refused)
+        said = self.run_program(self.stack, "-o", self.out, "--instruction-set", "mmx", code=2)
+        self.assertIn("mmx", said)
+        said = self.run_program(self.stack, "-o", self.out, "--instruction-set", "baseline", "--backend", "cuda", code=2)
+        self.assertIn("--instruction-set is the CPU's", said)
+
+
+class Again(WithShards):
+    def times(self, i, n):
+        return [self.file(i, n, end).stat().st_mtime_ns for end in ENDS]
+
+    def test_a_shard_that_is_there_is_not_done_again(self):
+        self.assertIn("shard 2 of 3 (frames 13 to 25): 13 frames, 65 spots found", self.shard(2, 3))
+        before = self.times(2, 3)
+        said = self.shard(2, 3)
+        self.assertRegex(said, r"^shard 2 of 3 \(frames 13 to 25\) is there already, whole, of the same stack, settings and "
+                               r"version: \S+_locs.yaml\n$")
+        self.assertEqual(self.times(2, 3), before)
+        self.assertNotIn("already", self.shard(2, 3, "--overwrite"))
+        self.assertNotEqual(self.times(2, 3), before)
+
+    def test_a_shard_that_is_not_whole_is_done_again(self):
+        self.shard(1, 2)
+        whole = [self.file(1, 2, end).read_bytes() for end in ENDS]
+        for end, spoil in itertools.product(ENDS, ("gone", "short")):
+            with self.subTest(end=end, spoil=spoil):
+                file = self.file(1, 2, end)
+                file.unlink() if spoil == "gone" else file.write_bytes(file.read_bytes()[:-20])
+                self.assertNotIn("already", self.shard(1, 2))
+                self.assertEqual([self.file(1, 2, e).read_bytes() for e in ENDS], whole)
+
+    def test_a_shard_of_something_else_is_refused_with_what_differs(self):
+        self.shard(1, 2)
+        before = self.times(1, 2)
+        for more, told in ((["--roi", 7], "Box Size is 9 there and 7 now"), (["--gain", 2], "Sensitivity is not said there and 2 now"),
+                           (["--instruction-set", "baseline"], "Instruction Set is ")):
+            said = self.shard(1, 2, *more, code=3 if "baseline" not in more or self.set_differs() else 0)
+            if "already, and" in said:
+                self.assertIn(told, said)
+                self.assertIn("--overwrite replaces it", said)
+        os.utime(self.stack, (1e9, 1e9))
+        self.assertIn("Input Stamp is ", self.shard(1, 2, code=3))
+        self.assertEqual(self.times(1, 2), before)
+
+    def set_differs(self):
+        return "Instruction Set: baseline" not in self.file(1, 2, "locs.yaml").read_text()
+
+
+class Refused(WithShards):
+    def test_options_that_contradict_a_shard(self):
+        for arguments, told in (
+                (["--shard", "1/2"], "--shard is for --every-spot: markers are followed from frame to frame"),
+                (["--shard", "1/2", "--every-spot", "--first-frame", 3], "--first-frame and --shard both say which frames"),
+                (["--shard", "1/2", "--every-spot", "--last-frame", 3], "--last-frame and --shard both say which frames"),
+                (["--shard", "1/2", "--every-spot", "--picasso", self.folder / "p.hdf5"], "--picasso names one file"),
+                (["--shard", "1/2", "--every-spot", "--search", "swarm"], "--search swarm draws by the number")):
+            with self.subTest(told):
+                self.assertIn(told, self.run_program(self.stack, "-o", self.out, *arguments, code=2))
+        self.assertIn("--shard needs --output OUT", self.run_program(
+            self.stack, "--every-spot", "--shard", "1/2", "--thunderstorm", self.folder / "t.csv", code=2))
+        for wrong in "0/2", "3/2", "1", "1/", "/2", "a/b", "1/2/3", "-1/2", "1/10001":
+            said = self.run_program(self.stack, "-o", self.out, "--every-spot", f"--shard={wrong}", code=2)
+            self.assertIn(f"is '{wrong}', allowed are 1/N to N/N, N up to 10000", said)
+        self.assertIn("--roi is for the fit of a stack", self.run_program("--roi", 7, "merge", "-o", self.out, code=2))
+        self.assertEqual(self.names(), [])
+
+    def test_what_makes_no_whole_is_not_merged(self):
+        self.assertIn("there are no shards, ", self.merge(code=1))
+        self.shards(4)
+        whole = {p.name: p.read_bytes() for p in self.folder.glob("out_shard*")}
+
+        def restore():
+            for name, held in whole.items():
+                (self.folder / name).write_bytes(held)
+
+        second = "out_shard-2-of-4_locs.yaml"
+        for told, spoil in (
+                ("1 of 4 shards is not there, or not whole: --shard 2/4 (frames 10 to 19)",
+                 lambda: [self.file(2, 4, end).unlink() for end in ENDS]),
+                ("--shard 2/4 (frames 10 to 19), 3/4 (frames 20 to 29)",
+                 lambda: [self.file(i, 4, "locs.yaml").unlink() for i in (2, 3)]),
+                ("_locs.hdf5 has ", lambda: self.file(3, 4, "locs.hdf5").write_bytes(b"")),
+                ("bytes, written were ", lambda: self.file(3, 4, "thunderstorm.csv").write_bytes(b"id,")),
+                (f"{second}: Box Size is 11 here and 9 in ", lambda: self.edit(2, 4, "Box Size", 11)),
+                (f"{second}: Generated by is driftfit 0.0.1 here", lambda: self.edit(2, 4, "Generated by", "driftfit 0.0.1")),
+                (f"{second}: Frames is 41 here", lambda: self.edit(2, 4, "Frames", 41)),
+                (f"{second}: File is /other.tif here", lambda: self.edit(2, 4, "File", "/other.tif")),
+                (f"{second}: Back End is CUDA here", lambda: self.edit(2, 4, "Back End", "CUDA")),
+                (f"{second}: Instruction Set is neon here", lambda: self.edit(2, 4, "Instruction Set", "neon")),
+                ("all with the same --instruction-set", lambda: self.edit(2, 4, "Instruction Set", "neon")),
+                (f"{second}: has frames 12 to 19, where frame 10 comes next: the shards leave a gap",
+                 lambda: self.edit(2, 4, "First Frame", 12)),
+                (f"{second}: has frames 9 to 19, where frame 10 comes next: the shards overlap",
+                 lambda: self.edit(2, 4, "First Frame", 9)),
+                ("ends with frame 38, the stack with 39", lambda: self.edit(4, 4, "Last Frame", 38)),
+                ("its description says 49", lambda: self.edit(3, 4, "Localizations", 49)),
+                ("there are shards of 4 and of 5", lambda: self.shard(1, 5))):
+            with self.subTest(told):
+                spoil()
+                said = self.merge(code=1)
+                self.assertIn(told, said)
+                self.assertFalse([n for n in self.names() if "shard" not in n])
+                for file in self.folder.glob("out_shard*-of-5*"):
+                    file.unlink()
+                restore()
+        self.merge()
+
+    def test_results_of_something_else_are_not_replaced(self):
+        self.run_program(self.stack, "--every-spot", "--roi", 7, "-o", self.out)
+        older = {end: (self.folder / f"out_{end}").read_bytes() for end in ENDS}
+        self.shards(2)
+        self.assertIn("exists already, and is of something else: Box Size is 7 there and 9 in the shards; --overwrite replaces",
+                      self.merge(code=3))
+        (self.folder / "out_locs.yaml").unlink()
+        self.assertIn("exists already, and is not what the shards make; --overwrite replaces it", self.merge(code=3))
+        (self.folder / "out_locs.yaml").write_bytes(older["locs.yaml"])
+        self.assertEqual(len(self.names()), 9)
+        self.run_program(self.stack, "--every-spot", "--last-frame", 9, "-o", self.out, "--overwrite")
+        self.assertIn("is of something else: frames 0 to 9; --overwrite", self.merge(code=3))
+        self.merge("--overwrite")
+        self.assert_merged(self.one_run())
+
+
+class Killed(WithShards):
+    def large(self, out, *more):
+        """A run that takes longer than any test, once it writes."""
+        file = self.folder / "stack.large.raw"
+        with open(file, "wb") as large:
+            large.truncate(400_000 * 256 * 256 * 2)  # sparse: frames without spots
+        child = subprocess.Popen([PROGRAM, file, "--width", "256", "--height", "256", "--type", "u16", "--every-spot",
+                                  "--threads", "1", "-o", out, *more], stderr=subprocess.DEVNULL)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        end = time.monotonic() + 60
+        while len([n for n in self.names() if n.startswith(".")]) < 3 and time.monotonic() < end:
+            time.sleep(0.01)
+        return child
+
+    def test_what_a_killed_run_left_goes_with_the_next(self):
+        child = self.large(self.out)
+        living = [n for n in self.names() if n.startswith(".")]
+        self.assertEqual(len(living), 3)
+        self.run_program(self.stack, "--every-spot", "-o", self.out)  # leaves those of a run that goes on
+        self.assertEqual([n for n in self.names() if n.startswith(".")], living)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        self.assertEqual([n for n in self.names() if n.startswith(".")], living)
+        self.run_program(self.stack, "--every-spot", "-o", self.out, "--overwrite")
+        self.assertEqual(self.names(), sorted(f"out_{end}" for end in ENDS))
+
+    def test_nothing_is_merged_beside_a_shard_that_is_being_written(self):
+        self.shards(2)
+        child = self.large(self.out, "--shard", "1/3")
+        self.assertIn("is being written by a driftfit that has not ended", self.merge(code=1))
+        child.kill()
+        child.wait()
+        self.merge()
+        self.assertEqual(self.names(), sorted(f"out_{end}" for end in ENDS))
+
+    def test_a_merge_goes_on_from_wherever_it_was_killed(self):
+        """Its own files get their names one after another, then the shards' go one after another."""
+        n = 3
+        expected = self.one_run()
+        self.shards(n)
+        shards = {(i, end): self.file(i, n, end).read_bytes() for i in range(1, n + 1) for end in ENDS}
+        states = [(ENDS[:named], list(shards)) for named in range(4)]
+        states += [(ENDS, list(shards)[gone:]) for gone in range(len(shards) + 1)]
+        for named, left in states:
+            with self.subTest(named=named, left=len(left)):
+                for name in self.names():
+                    (self.folder / name).unlink()
+                for end in named:
+                    (self.folder / f"out_{end}").write_bytes(expected[end])
+                for i, end in left:
+                    self.file(i, n, end).write_bytes(shards[i, end])
+                self.merge()
+                self.assert_merged(expected)
+                self.assertIn("no shards are left to merge: ", self.merge())
+
+    def test_a_shard_goes_on_from_wherever_it_was_killed(self):
+        self.shards(2)
+        held = {end: self.file(1, 2, end).read_bytes() for end in ENDS}
+        for named in range(4):
+            for end in ENDS:
+                self.file(1, 2, end).unlink()
+            for end in ENDS[:named]:
+                self.file(1, 2, end).write_bytes(held[end])
+            if named < 3:
+                self.assertIn("--shard 1/2 (frames 0 to 19)", self.merge(code=1))
+            self.assertEqual("already" in self.shard(1, 2), named == 3)
+            self.assertEqual({end: self.file(1, 2, end).read_bytes() for end in ENDS}, held)
+
+
+if __name__ == "__main__":
+    unittest.main()
