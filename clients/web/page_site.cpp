@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/monotonic.hpp"
+#include "clients/web/json_response.hpp"
 
 namespace driftd::web {
 namespace {
@@ -26,12 +27,6 @@ std::string_view instance_of(std::string_view query) {
   return {};
 }
 
-Response json_response(unsigned status, const json& body) {
-  return {.status = status,
-          .type = "application/json",
-          .body = body.dump(-1, ' ', false, json::error_handler_t::replace) + '\n'};
-}
-
 }  // namespace
 
 PageSite::PageSite(std::vector<InstanceOptions> instances, Page page, Rules rules,
@@ -48,6 +43,7 @@ PageSite::PageSite(std::vector<InstanceOptions> instances, Page page, Rules rule
           viewer->send(message, "image");
     };
     instances_.push_back(std::make_unique<Instance>(context_, std::move(instances[i]), tell, show));
+    tools_.push_back(std::make_unique<Tools>(*instances_.back(), tell));
   }
   told_changes_.resize(instances_.size());
 }
@@ -57,6 +53,12 @@ Instance* PageSite::find(std::string_view name) {
   const auto found = std::ranges::find_if(
       instances_, [name](const auto& instance) { return instance->name() == name; });
   return found == instances_.end() ? nullptr : found->get();
+}
+
+Tools& PageSite::tools_of(const Instance& instance) {
+  const auto is_it = [&](const auto& one) { return one.get() == &instance; };
+  return *tools_[static_cast<std::size_t>(std::ranges::find_if(instances_, is_it) -
+                                          instances_.begin())];
 }
 
 Wanted PageSite::wanted_of(const Instance& instance) const {
@@ -77,6 +79,7 @@ void PageSite::turn() {
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     Instance& instance = *instances_[i];
     instance.turn(wanted_of(instance), now_ns);
+    tools_[i]->turn(now_ns);
     if (std::exchange(told_changes_[i], instance.changes()) == instance.changes()) continue;
     const auto message = shared(hello(instance));
     for (auto& [viewer, tab] : tabs_)
@@ -88,22 +91,24 @@ std::string PageSite::hello(const Instance& instance) const {
   json names = json::array();
   for (const auto& one : instances_) names.push_back(one->name());
   const config::Config& config = instance.config();
-  return packed({{"kind", "hello"},
-                 {"instances", names},
-                 {"instance", instance.name()},
-                 {"version", version_},
-                 {"role", instance.may_operate() ? "operate" : "observe"},
-                 {"why_observe", instance.why_observe()},
-                 {"csrf", rules_.token},
-                 {"config",
-                  {{"pixel_size_nm", config.optics.pixel_size_nm},
-                   {"gain_e_per_adu", config.camera.gain_e_per_adu},
-                   {"exposure_us", config.camera.exposure_us},
-                   {"gain_db", config.camera.gain_db},
-                   {"frame_rate_hz", config.camera.frame_rate_hz},
-                   {"saturation_adu", config.camera.saturation_adu},
-                   {"tolerance_nm", config.gate.tolerance_nm},
-                   {"max_range_nm", config.control.range_limit_nm}}}});
+  return packed(
+      {{"kind", "hello"},
+       {"instances", names},
+       {"instance", instance.name()},
+       {"version", version_},
+       {"role", instance.may_operate() ? "operate" : "observe"},
+       {"why_observe", instance.why_observe()},
+       {"csrf", rules_.token},
+       {"config",
+        {{"pixel_size_nm", config.optics.pixel_size_nm},
+         {"gain_e_per_adu", config.camera.gain_e_per_adu},
+         {"exposure_us", config.camera.exposure_us},
+         {"gain_db", config.camera.gain_db},
+         {"frame_rate_hz", config.camera.frame_rate_hz},
+         {"saturation_adu", config.camera.saturation_adu},
+         {"tolerance_nm", config.gate.tolerance_nm},
+         {"max_range_nm", config.control.range_limit_nm},
+         {"stage_is_calibrated", config.stage.acquaint == control::AcquaintWhen::Held}}}});
 }
 
 std::optional<Response> PageSite::refuse(const Request& request) {
@@ -116,9 +121,11 @@ std::optional<Response> PageSite::refuse(const Request& request) {
 void PageSite::answer(const Request& request, std::function<void(Response)> done) {
   if (request.method != "POST") return done(serve_file(page_, request));
   const json asked = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
-  const bool whole = asked.is_object() && asked.contains("command") &&
-                     asked["command"].is_object() && asked["command"].contains("command") &&
-                     asked["command"]["command"].is_string() &&
+  const auto names = [&asked](const char* what) {
+    return asked.contains(what) && asked[what].is_object() && asked[what].contains(what) &&
+           asked[what][what].is_string();
+  };
+  const bool whole = asked.is_object() && (names("command") || names("tool")) &&
                      (!asked.contains("instance") || asked["instance"].is_string());
   if (!whole)
     return done(
@@ -126,6 +133,7 @@ void PageSite::answer(const Request& request, std::function<void(Response)> done
          .body = "a command is {\"instance\":\"NAME\",\"command\":{\"command\":\"lock\"}}\n"});
   Instance* const instance = find(asked.value("instance", ""));
   if (instance == nullptr) return done({.status = 404, .body = "there is no such instance\n"});
+  if (names("tool")) return tools_of(*instance).use(asked["tool"], monotonic_ns(), done);
   instance->command(asked["command"], monotonic_ns(),
                     [done = std::move(done)](unsigned status, const json& reply) {
                       done(json_response(status, reply));
@@ -136,7 +144,8 @@ void PageSite::opened(Viewer& viewer, const Request& request) {
   Tab& tab = tabs_[&viewer];
   tab.instance = find(instance_of(request.query));
   viewer.send(shared(hello(*tab.instance)), {});
-  for (std::string& message : tab.instance->past()) viewer.send(shared(std::move(message)), {});
+  for (auto& past : {tab.instance->past(), tools_of(*tab.instance).past()})
+    for (const std::string& message : past) viewer.send(shared(message), {});
 }
 
 bool PageSite::heard(Viewer& viewer, std::string_view text) {
