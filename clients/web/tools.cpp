@@ -206,8 +206,8 @@ void Tools::have_it_loaded(const clients::CalibrationFile& file, const KeyValues
   instance_.command(
       {{"command", "reload"}}, now_ns, [lines, done](unsigned, const json& reply) mutable {
         const bool ok = flag_of(reply, "ok");
-        lines.push_back(ok ? "driftd has taken it over: " + text_of(reply, "text") + '.'
-                           : "driftd has not taken it over: " + text_of(reply, "error") + '.');
+        lines.push_back(ok ? "Taken over by driftd: " + text_of(reply, "text") + '.'
+                           : "Not taken over by driftd: " + text_of(reply, "error") + '.');
         done({{"lines", lines}, {"restart", false}});
       });
 }

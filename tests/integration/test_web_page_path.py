@@ -114,7 +114,7 @@ class Path(Clean):  # tier: full
         self.assertFalse(written.exists())
         button.click()
         browser.answer(True, "Write these values")
-        self.assertIn(str(written), browser.wait_text("proposal-written", "Driftd has taken it over"))
+        self.assertIn(str(written), browser.wait_text("proposal-written", "Taken over by driftd"))
         browser.wait_text("begin", "\u2713 How the stage answers: calibrated")
         line = next(line for line in written.read_text().splitlines() if "image_to_stage" in line)
         found = [float(part) for part in line.split(":")[1].replace("[", "").replace("]", "").split(",")]

@@ -81,7 +81,7 @@ class Tools(unittest.TestCase):
         written = self.use("write_stage", run=1)
         self.assertEqual((written["ok"], written["restart"]), (True, False), written)
         self.assertEqual(written["lines"], [f"Written to {self.drop_in()}.",
-                                            f"driftd has taken it over: {self.file} with stage-calibration.yaml."])
+                                            f"Taken over by driftd: {self.file} with stage-calibration.yaml."])
         text = self.drop_in().read_text()
         self.assertTrue(text.startswith("# Measured by `driftd-web`, "), text)
         self.assertIn(f"  image_to_stage: {matrix}\n", text)

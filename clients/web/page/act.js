@@ -227,7 +227,7 @@ export class Actions {
 
   async calibrate_() {
     const question = "Calibrate the stage? It is moved by at most 100 nm for 20 s, and then brought back. Take no images meanwhile.";
-    if (await ask(question, "Calibrate")) await this.order_({ command: "calibrate" }, () => "The stage is being moved.");
+    if (await ask(question, "Calibrate")) await this.order_({ command: "calibrate" }, () => "The calibration has begun.");
   }
 
   async restart_() {

@@ -32,7 +32,7 @@ export class CameraCalibration {
     show($("camera-plot"), (result?.light?.curve?.length ?? 0) > 0);
     this.table_.update(result === null ? [] : rowsOf(result));
     setList($("camera-warnings"), (result?.warnings ?? []).map((text) => `\u25b2 ${sentence(text)}`));
-    setText($("camera-problem"), result?.why_not_written ? `Not to be written: ${sentence(result.why_not_written)}` : "");
+    setText($("camera-problem"), result?.why_not_written ? `Not to be written: ${sentence(result.why_not_written.replace(" (--dark)", ""))}` : "");
     setList($("camera-written"), []);
     show($("do-camera-restart"), false);
     $("do-camera-write").disabled = result === null || Boolean(result.why_not_written);
@@ -61,8 +61,10 @@ export class CameraCalibration {
     context.textBaseline = "middle";
     context.textAlign = "right";
     for (const y of ticks(0, most.y, 4)) {
+      context.fillStyle = colour("faint");
+      context.fillRect(kLeft, Math.round(up(y)), width - kLeft - 12, 1);
+      context.fillStyle = colour("quiet");
       context.fillText(tickText(y, tickStep(most.y, 4)), kLeft - 6, up(y));
-      context.fillRect(kLeft, Math.round(up(y)), width - kLeft - 12, 0.5);
     }
     context.textAlign = "center";
     for (const x of ticks(least_x, most.x, 5)) context.fillText(tickText(x, tickStep(most.x - least_x, 5)), at(x), height - kBottom + 10);

@@ -26,7 +26,7 @@ export class MeasureView {
     show($("measure-found"), result !== null);
     this.figures_.update(result === null ? [] : figuresOf(result));
     this.markers_.update(result === null ? [] : result.markers.map(markerRow));
-    setList($("measure-advice"), (result?.recommendations ?? []).map(({ axis, text }) => sentence(axis ? `${axis}: ${text}` : text)));
+    setList($("measure-advice"), (result?.recommendations ?? []).map(({ axis, text }) => sentence(axis ? `in ${axis}: ${text}` : text)));
   }
 }
 
