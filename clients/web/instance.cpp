@@ -69,11 +69,24 @@ Instance::Endpoints Instance::endpoints() const {
   return all;
 }
 
+/// A daemon that was started anew may listen where its file says by now.
+void Instance::follow_wire() {
+  if (options_.file.empty()) return;
+  try {
+    options_.config.wire = config::load(options_.file).wire;
+  } catch (const config::ConfigError&) {  // as it was read before
+  }
+}
+
 void Instance::connect(std::int64_t now_ns) {
+  follow_wire();
   try {
     at_ = endpoints();
     clients::listener_at(at_.commands);
   } catch (const clients::Unreachable& error) {
+    return say_gone(error.what());
+  } catch (const clients::BadEndpoint& error) {
+    if (connected_ns_ == 0) throw;  // at the start that is wrong usage
     return say_gone(error.what());
   }
   published_ = std::make_unique<Inbox>(
@@ -308,6 +321,12 @@ std::vector<std::string> Instance::past() const {
   if (markers_.is_object()) messages.push_back(packed(markers_));
   messages.push_back(packed({{"kind", "event"}, {"past", true}, {"events", events_}}));
   return messages;
+}
+
+void Instance::whole_picture(std::int64_t now_ns, Requests::Done done) {
+  const bool sent = observe_ != nullptr &&
+                    observe_->send({{"command", "snapshot"}}, now_ns + kSnapshotWaitNs, done);
+  if (!sent) done(std::nullopt);
 }
 
 void Instance::command(const json& command, const std::string& forbidden, std::int64_t now_ns,

@@ -59,6 +59,12 @@ class Instance {
   bool may_operate() const noexcept { return options_.operate && daemon_lets_ != Lets::Observe; }
   std::string why_observe() const;
   const config::Config& config() const noexcept { return options_.config; }
+  const std::filesystem::path& file() const noexcept { return options_.file; }
+  bool in_folder() const noexcept { return options_.in_folder; }
+  /// The daemon's last; null where none was heard.
+  const nlohmann::json& status() const noexcept { return status_; }
+  /// Of the daemon: another one after each start.
+  const std::string& session() const noexcept { return session_; }
 
   /// What a new tab is told after `hello`: the state and the past.
   std::vector<std::string> past() const;
@@ -69,6 +75,9 @@ class Instance {
   void command(const nlohmann::json& command, const std::string& forbidden, std::int64_t now_ns,
                Answer answer);
 
+  /// The next frame as it is. `done` is called once, now or later; with nothing where none came.
+  void whole_picture(std::int64_t now_ns, Requests::Done done);
+
   /// Counts how often may_operate() or config() may have changed, or another daemon came.
   std::uint64_t changes() const noexcept { return changes_; }
 
@@ -78,6 +87,7 @@ class Instance {
     std::string publish, corrections, commands;
   };
   Endpoints endpoints() const;
+  void follow_wire();
   void connect(std::int64_t now_ns);
   void disconnect();
   void take(const clients::Message& message, std::int64_t now_ns);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/monotonic.hpp"
+#include "clients/web/json_response.hpp"
 
 namespace driftd::web {
 namespace {
@@ -28,12 +29,6 @@ std::string_view instance_of(std::string_view query) {
   return {};
 }
 
-Response json_response(unsigned status, const json& body) {
-  return {.status = status,
-          .type = "application/json",
-          .body = body.dump(-1, ' ', false, json::error_handler_t::replace) + '\n'};
-}
-
 }  // namespace
 
 PageSite::PageSite(std::vector<InstanceOptions> instances, Page page, Rules rules,
@@ -53,6 +48,7 @@ PageSite::PageSite(std::vector<InstanceOptions> instances, Page page, Rules rule
           viewer->send(message, "image");
     };
     instances_.push_back(std::make_unique<Instance>(context_, std::move(instances[i]), tell, show));
+    tools_.push_back(std::make_unique<Tools>(*instances_.back(), tell));
   }
   told_changes_.resize(instances_.size());
 }
@@ -62,6 +58,12 @@ Instance* PageSite::find(std::string_view name) {
   const auto found = std::ranges::find_if(
       instances_, [name](const auto& instance) { return instance->name() == name; });
   return found == instances_.end() ? nullptr : found->get();
+}
+
+Tools& PageSite::tools_of(const Instance& instance) {
+  const auto is_it = [&](const auto& one) { return one.get() == &instance; };
+  return *tools_[static_cast<std::size_t>(std::ranges::find_if(instances_, is_it) -
+                                          instances_.begin())];
 }
 
 Wanted PageSite::wanted_of(const Instance& instance) const {
@@ -82,6 +84,7 @@ void PageSite::turn() {
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     Instance& instance = *instances_[i];
     instance.turn(wanted_of(instance), now_ns);
+    tools_[i]->turn(now_ns);
     if (std::exchange(told_changes_[i], instance.changes()) == instance.changes()) continue;
     for (auto& [viewer, tab] : tabs_)
       if (tab.instance == &instance) viewer->send(shared(hello(instance, tab.session)), {});
@@ -146,7 +149,8 @@ std::string PageSite::hello(const Instance& instance, const std::string& session
                    {"frame_rate_hz", config.camera.frame_rate_hz},
                    {"saturation_adu", config.camera.saturation_adu},
                    {"tolerance_nm", config.gate.tolerance_nm},
-                   {"max_range_nm", config.control.range_limit_nm}}}});
+                   {"max_range_nm", config.control.range_limit_nm},
+                   {"stage_is_calibrated", config.stage.acquaint == control::AcquaintWhen::Held}}}});
 }
 
 std::optional<Response> PageSite::refuse(const Request& request) {
@@ -171,9 +175,11 @@ void PageSite::answer(const Request& request, std::function<void(Response)> done
     return done(
         serve_file(page_, request.path == "/" && !is_in ? "/login.html" : request.path, request));
   const json asked = json::parse(request.body, nullptr, /*allow_exceptions=*/false);
-  const bool whole = asked.is_object() && asked.contains("command") &&
-                     asked["command"].is_object() && asked["command"].contains("command") &&
-                     asked["command"]["command"].is_string() &&
+  const auto names = [&asked](const char* what) {
+    return asked.contains(what) && asked[what].is_object() && asked[what].contains(what) &&
+           asked[what][what].is_string();
+  };
+  const bool whole = asked.is_object() && (names("command") || names("tool")) &&
                      (!asked.contains("instance") || asked["instance"].is_string());
   if (!whole)
     return done(
@@ -181,6 +187,8 @@ void PageSite::answer(const Request& request, std::function<void(Response)> done
          .body = "a command is {\"instance\":\"NAME\",\"command\":{\"command\":\"lock\"}}\n"});
   Instance* const instance = find(asked.value("instance", ""));
   if (instance == nullptr) return done({.status = 404, .body = "there is no such instance\n"});
+  if (names("tool"))
+    return tools_of(*instance).use(asked["tool"], forbidden_to(session), monotonic_ns(), done);
   instance->command(asked["command"], forbidden_to(session), monotonic_ns(),
                     [done = std::move(done)](unsigned status, const json& reply) {
                       done(json_response(status, reply));
@@ -218,7 +226,8 @@ void PageSite::opened(Viewer& viewer, const Request& request) {
   tab.session = session_of(request);
   if (sessions_ && tab.session.empty()) return viewer.drop();  // it ended meanwhile
   viewer.send(shared(hello(*tab.instance, tab.session)), {});
-  for (std::string& message : tab.instance->past()) viewer.send(shared(std::move(message)), {});
+  for (auto& past : {tab.instance->past(), tools_of(*tab.instance).past()})
+    for (const std::string& message : past) viewer.send(shared(message), {});
 }
 
 bool PageSite::heard(Viewer& viewer, std::string_view text) {

@@ -16,6 +16,7 @@
 #include "clients/web/page_files.hpp"
 #include "clients/web/request_rules.hpp"
 #include "clients/web/server.hpp"
+#include "clients/web/tools.hpp"
 
 namespace driftd::web {
 
@@ -46,6 +47,7 @@ class PageSite final : public Site {
   };
   /// By name; the first for "". Null where there is none.
   Instance* find(std::string_view name);
+  Tools& tools_of(const Instance& instance);
   Wanted wanted_of(const Instance& instance) const;
   std::string hello(const Instance& instance, const std::string& session) const;
   /// Id of the session of a request, "": there is none.
@@ -64,7 +66,8 @@ class PageSite final : public Site {
   std::string version_;
   zmq::context_t context_{1};
   std::vector<std::unique_ptr<Instance>> instances_;
-  std::vector<std::uint64_t> told_changes_;  ///< Instance::changes() as of the last hello
+  std::vector<std::unique_ptr<Tools>> tools_;  ///< of each instance
+  std::vector<std::uint64_t> told_changes_;    ///< Instance::changes() as of the last hello
   std::map<Viewer*, Tab> tabs_;
   std::int64_t sessions_looked_at_ns_ = 0;
   std::int64_t wrong_told_ns_ = 0;

@@ -39,9 +39,9 @@ def until(condition, what: str, timeout_s: float = DEADLINE_S):
 class Web:
     """driftd-web on a port of the kernel's choice."""
 
-    def __init__(self, rig: Rig, *arguments: str, listen: str = "127.0.0.1:0"):
+    def __init__(self, rig: Rig, *arguments: str, listen: str = "127.0.0.1:0", **environment: str):
         self.process = rig.enter_context(Process(
-            "web", [BIN / "driftd-web", "--listen", listen, *arguments], rig.folder))
+            "web", [BIN / "driftd-web", "--listen", listen, *arguments], rig.folder, **environment))
         self.process.wait_for("serving http://")
         self.url = "http://" + self.process.text().split("serving http://")[1].split("/")[0] + "/"
 

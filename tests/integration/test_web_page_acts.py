@@ -252,6 +252,47 @@ class Done(Clean):  # tier: full
                                           "return new Set(c.getContext('2d').getImageData(0, 0, c.width, c.height).data).size > 20"), "a plot")
             self.check(browser, rig.web.url)
 
+    def test_what_the_cameras_calibration_found_is_written_and_driftd_restarted(self):
+        with PageRig("--operate") as rig:
+            browser = rig.begin(camera={"gain_e_per_adu": 3.5, "offset_adu": 100, "read_noise_e": 3})
+            told = rig.subscribe("status")
+            before = rig.hear(told, lambda *_: True, "a status")["session"]
+            self.assertFalse(browser.is_shown("do-camera-restart"))
+            browser.click("do-camera-light")
+            browser.wait_text("camera-text", "Under way")
+            self.assertTrue(browser.is_shown("do-camera-stop"))
+            self.assertFalse(browser.element("do-measure").is_enabled())  # one at a time
+            browser.wait_text("camera-text", "Done.")
+            browser.click("do-camera-write")
+            browser.answer(True, "Write these values")
+            browser.wait_text("camera-written", "Restart driftd: it takes over camera.gain_e_per_adu")
+            self.assertRegex((rig.folder / "driftd.yaml.d/camera-calibration.yaml").read_text(), r"gain_e_per_adu: [34]\.\d+\n")
+            browser.click("do-camera-restart")
+            browser.answer(True, "Restart driftd?")
+            rig.hear(told, lambda _, status: status["session"] != before, "another session")
+            until(lambda: browser.run("return driftdPage.hello.config.gain_e_per_adu !== 3.5"), "the gain that was written")
+            browser.wait_text("state-word", "Not locked")
+            self.check(browser, rig.web.url)
+
+    def test_a_measurement_is_stopped_and_a_report_kept(self):
+        with PageRig("--operate") as rig:
+            browser = rig.begin(record={"directory": str(rig.folder / "records")})
+            browser.driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(rig.folder)})
+            browser.set("measure-seconds", 600)
+            browser.click("do-measure")
+            browser.wait_text("measure-text", "Under way")
+            browser.click("do-measure-stop")
+            browser.wait_text("measure-text", "Stopped.")
+            until(lambda: browser.element("do-measure").is_enabled(), "another one may begin")
+            rig.client.request("record", start=True)
+            rig.sleep(2)
+            rig.client.request("record", stop=True)
+            until(lambda: browser.run("return driftdPage.actions.status_.record.file"), "the page knows of the record")
+            browser.click("do-report")
+            page = until(lambda: next(rig.folder.glob("driftd-report*.html"), None), "a file")
+            until(lambda: "</html>" in page.read_text(), "all of it")
+            self.check(browser, rig.web.url)
+
     def test_a_refusal_is_told_as_the_daemon_says_it(self):
         with PageRig("--operate") as rig:
             browser = rig.begin()

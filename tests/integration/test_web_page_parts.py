@@ -156,6 +156,47 @@ class Parts(Clean):
                     states({acquaintance: {state: 'not_found', text: ''}}, bright)];
             """), ["dmdooo", "dddooo", "dmdooo", "dodooo", "modooo", "mddooo", "ddmooo", "ddmooo", "ddddoo", "dddmoo", "dddodd", "dddomo"])
 
+    def part_what_a_step_is_mended_by(self):
+        self.assertEqual(self.browser.module("begin.js", """
+            const image = {saturated: 0, histogram: Array(64).fill(0).with(30, 1)};
+            const status = {camera: {connected: true, rate_hz: 100, problem: ''}, markers: {tracking: 10, witness: 3, used: 10},
+                            stage_driver: null, acquaintance: {state: 'told', text: ''}, state: 'idle', fitter: {size_reason: ''}};
+            const stage = (known, changes = {}) => { const {state, act} = m.stepsOf({...status, ...changes}, image, known)[4]; return [state, act]; };
+            const acts = (changes, picture = image) => m.stepsOf({...status, ...changes}, picture).map((step) => step.act);
+            return [acts({}), acts({markers: {tracking: 0, witness: 0, used: 0}})[2], acts({state: 'locked'})[5],
+                    acts({}, {...image, saturated: 3})[1],
+                    stage({proposal: 'open', calibrated: false}), stage({proposal: 'open', calibrated: true}),
+                    stage({proposal: 'written', calibrated: true}), stage({proposal: 'problem', calibrated: false}),
+                    stage({proposal: 'none', calibrated: false}, {acquaintance: {state: 'not_found', text: ''}})];
+            """), [[None, None, None, None, "do-calibrate", "do-lock"], "do-find", None, "exposure",
+                   ["missing", "do-write"], ["missing", "do-write"], ["done", None], ["open", "do-calibrate"], ["missing", "do-calibrate"]])
+
+    def part_a_camera(self):
+        rows, slope, at = self.browser.module("camera.js", """
+            const light = {least_offset_adu: 97.7, most_offset_adu: 105, curve: []};
+            const rows = m.rowsOf({gain_e_per_adu: 4.001, gain_sd_e_per_adu: 0.018, offset_adu: null, offset_sd_adu: null, read_noise_e: null,
+                                   read_noise_sd_e: null, saturation_adu: null, light, configured: {gain_e_per_adu: 3.5, offset_adu: 0, read_noise_e: 0,
+                                   saturation_adu: 0}, proposal: {camera: {gain_e_per_adu: 4.001}}});
+            const line = m.lineOf([{mean_adu: 100, variance_adu2: 20, sd_adu2: 1}, {mean_adu: 300, variance_adu2: 70, sd_adu2: 1}], 4);
+            return [rows, line(204) - line(200), line(200)];
+            """)
+        self.assertEqual(rows[0], ["Gain", "4.001 \u00b1 0.018 e\u207b/ADU", "3.5", "4.001"])
+        self.assertEqual(rows[1], ["Offset", "between 97.7 and 105.0 ADU: measure the dark, too", "not set", "\u2013"])
+        self.assertEqual(rows[3], ["Saturation", "not reached", "not set", "\u2013"])
+        self.assertEqual((slope, at), (1, 45))
+
+    def part_a_measurement(self):
+        rows = self.browser.module("measure.js", """
+            const axis = {drift_nm_per_min: -3.5, about_line_nm: 1.2, frame_noise_nm: 0.3, promised_noise_nm: 0.31,
+                          allan_s_nm: [[0.002, 0.4], [0.004, 0.2], [0.008, 0.6]], lines: [{frequency_hz: 12.3, amplitude_nm: 0.25}]};
+            return m.figuresOf({seconds: 30, frames: 15000, rate_hz: 500, missing_share: 0.001, markers_allow_nm: [0.2, 0.21], x: axis,
+                                y: {...axis, lines: []}});
+            """)
+        rows = {row[0]: row[1:] for row in rows}
+        self.assertEqual(rows["Drift"], ["\u22123.50 nm/min"] * 2)
+        self.assertEqual(rows["Vibrations"], ["0.25 nm at 12.30 Hz", "none stands out"])
+        self.assertEqual(rows["Least Allan deviation"], ["0.200 nm over 0.004 s"] * 2)
+
     def part_a_calibration(self):
         rows = self.browser.module("calibration.js", """
             return m.rowsOf({image_to_stage: [[1, 0.12], [-0.12, 1]], image_to_stage_sd: [[0.01, 0.01], [0.01, 0.01]], delay_us: 3120.4,

@@ -107,6 +107,16 @@ class Stream(unittest.TestCase):
         self.rig.start_daemon(self.rig.folder / "driftd.yaml")
         tab.wait_kind("status", self.pass_time)
 
+    def test_a_daemon_that_listens_elsewhere_after_its_start_is_found(self):
+        web = self.start()
+        tab = self.tab(web)
+        tab.wait_kind("status")
+        self.rig.daemon.stop()
+        tab.wait_kind("gone")
+        elsewhere = {name: f"ipc://{self.rig.folder}/other-{name}" for name in ("publish", "corrections", "commands")}
+        self.rig.start_daemon(self.rig.config(wire=elsewhere))
+        tab.wait_kind("status", self.pass_time)
+
     def test_a_tab_that_was_slow_sees_the_newest_picture_soon(self):
         web = self.start()
         slow = self.rig.enter_context(web.tab(sockopt=[(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)]))

@@ -56,6 +56,13 @@ class Web:
             text = refused.read().decode()
             return refused.code, json.loads(text) if text.startswith("{") else text
 
+    def fetch(self, body, token: str) -> bytes:
+        """A file that is asked for as a command is."""
+        request = urllib.request.Request(f"{self.origin}/api/command", data=json.dumps(body).encode(), headers={
+            "Content-Type": "application/json", "Origin": self.origin, "X-CSRF-Token": token})
+        with urllib.request.urlopen(request, timeout=DEADLINE_S) as reply:
+            return reply.read()
+
     def cpu_s(self) -> float:
         fields = pathlib.Path(f"/proc/{self.process.child.pid}/stat").read_text().split()
         return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "config/local_sockets.hpp"
 #include "simulator/device_clock.hpp"
 #include "simulator/device_registers.hpp"
 #include "tests/virtual/sent_messages.hpp"
@@ -91,8 +92,9 @@ void Lab::start_daemon(const std::filesystem::path& file) {
   const int newest_only = 1;
   zmq_setsockopt(driver_.get(), ZMQ_CONFLATE, &newest_only, sizeof newest_only);
   zmq_setsockopt(driver_.get(), ZMQ_SUBSCRIBE, "correction ", 11);
+  const std::filesystem::path folder = config::runtime_directories().front();
   for (const std::string& endpoint : config_.wire.corrections)
-    zmq_connect(driver_.get(), endpoint.c_str());
+    zmq_connect(driver_.get(), config::endpoint_in(folder, endpoint).c_str());
   for (int tries = 0; !service_->publisher().has_driver(); ++tries) {
     if (tries > 60'000) throw std::runtime_error("the corrections' socket sees no subscriber");
     turn();

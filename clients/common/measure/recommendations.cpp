@@ -23,7 +23,7 @@ constexpr double kWorthNm = 0.1;
 /// Uncertainties that are told so much too large or too small.
 constexpr double kFarFromTold = 1.5;
 /// Of a frame's time; less leaves room.
-constexpr double kShortExposure = 0.5;
+constexpr double kShortExposure = 0.4;
 constexpr double kManyMissing = 0.01;
 /// With fewer a marker that moves by itself cannot be told from the sample.
 constexpr std::size_t kFewestMarkers = 3;

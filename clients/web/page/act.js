@@ -28,6 +28,7 @@ export class Actions {
       const button = event.target.closest("button");
       if (button !== null) void this.place_(button.dataset.act, button.dataset.place);
     });
+    for (const button of document.querySelectorAll("[data-restarts]")) button.addEventListener("click", () => { void this.restart_(); });
     $("places").addEventListener("toggle", () => {
       if ($("places").open && this.may_) void this.listPlaces_();
     });
@@ -226,7 +227,12 @@ export class Actions {
 
   async calibrate_() {
     const question = "Calibrate the stage? It is moved by at most 100 nm for 20 s, and then brought back. Take no images meanwhile.";
-    if (await ask(question, "Calibrate")) await this.order_({ command: "calibrate" }, () => "The stage is being moved.");
+    if (await ask(question, "Calibrate")) await this.order_({ command: "calibrate" }, () => "The calibration has begun.");
+  }
+
+  async restart_() {
+    const question = "Restart driftd? For some seconds nothing is measured. It does so only while nothing is locked.";
+    if (await ask(question, "Restart")) await this.order_({ command: "restart" }, () => "driftd starts anew.");
   }
 
   async listPlaces_() {

@@ -12,9 +12,10 @@ const kLeft = 40;
 const kBottom = 22;
 
 export class CalibrationView {
-  /** order(command) -> reply */
-  constructor(order) {
+  /** order(command) -> reply; onReply(reply): of the daemon, each time */
+  constructor(order, onReply) {
     this.order_ = order;
+    this.onReply_ = onReply;
     this.table_ = new Table($("calibration-rows"));
     this.surface_ = new Surface($("calibration-plot"), (context, width, height) => this.draw_(context, width, height));
     this.forget();
@@ -39,6 +40,7 @@ export class CalibrationView {
     this.asking_ = false;
     if (reply.ok !== true) return;
     this.show_(reply);
+    this.onReply_(reply);
     clearTimeout(this.timer_);
     if (this.again_) void this.ask();
     else if (kUnderWay.includes(reply.phase)) this.timer_ = setTimeout(() => { void this.ask(); }, kAsk_ms);

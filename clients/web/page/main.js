@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: MIT
 // The page: takes the messages of one instance to the views, and another instance when it is chosen.
 import { Actions } from "./act.js";
-import { stepsOf } from "./begin.js";
+import { stepsOf, Steps } from "./begin.js";
 import { CalibrationView } from "./calibration.js";
+import { CameraCalibration } from "./camera.js";
 import { Rings } from "./columns.js";
 import { $, setList, setText, show } from "./dom.js";
+import { keepPicture, keepReport, keepWholePicture } from "./files.js";
 import { Focus } from "./focus.js";
 import { Histogram } from "./histogram.js";
+import { Jobs } from "./jobs.js";
 import { Log } from "./log.js";
+import { MeasureView } from "./measure.js";
 import { Picture } from "./picture.js";
 import { Plot } from "./plot.js";
+import { Proposal } from "./proposal.js";
 import { SpectrumView } from "./spectrum.js";
 import { StateView } from "./state.js";
 import { Tables } from "./tables.js";
 import { Target } from "./target.js";
-import { tiffOf } from "./tiff.js";
-import { Connection, logOut, order, pixelsOf } from "./wire.js";
-import { clock, number, sentence } from "./words.js";
+import { Connection, logOut, order, pixelsOf, useTool } from "./wire.js";
+import { clock, sentence } from "./words.js";
 
 const kClock_ms = 250;
 const kClockWentBack_s = 10;
@@ -56,7 +60,17 @@ class Page {
     this.spectrum = new SpectrumView($("spectrum-plot"), $("spectrum-text"));
     this.instancesShown_ = 0;
     const toDaemon = (command) => this.toDaemon_(command);
-    this.calibration = new CalibrationView(toDaemon);
+    this.steps = new Steps($("begin"));
+    const tool = (request) => this.ofThisInstance_(useTool, request);
+    this.proposal = new Proposal({ tool, onChange: () => this.showSteps_() });
+    this.calibration = new CalibrationView(toDaemon, (reply) => this.proposal.see(reply));
+    this.camera = new CameraCalibration((request) => this.jobs.start(request), tool);
+    this.measure = new MeasureView((request) => this.jobs.start(request));
+    this.jobs = new Jobs(tool, {
+      camera: (result) => this.camera.show(result),
+      measure: (result) => this.measure.show(result),
+      report: () => {},
+    });
     this.actions = new Actions({
       order: toDaemon,
       picture: this.picture, pixelSize_nm,
@@ -87,10 +101,12 @@ class Page {
       : ` Or it shows no microscope called \u201c${this.instance}\u201d: then open this page without ?instance= in its address.`;
   }
 
+  toDaemon_(command) { return this.ofThisInstance_(order, command); }
+
   /** Ordered of the daemon that is shown. What it answers when another one is shown is told nobody. */
-  async toDaemon_(command) {
+  async ofThisInstance_(how, what) {
     const shown = this.instancesShown_;
-    const reply = await order(this.hello?.instance ?? "", this.hello?.csrf ?? "", command);
+    const reply = await how(this.hello?.instance ?? "", this.hello?.csrf ?? "", what);
     return shown === this.instancesShown_ ? reply : new Promise(() => {});
   }
 
@@ -98,8 +114,9 @@ class Page {
   forget_() {
     this.newest_s = null;
     this.rings.clear();
-    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.calibration, this.actions]) view.forget();
-    for (const list of ["advice", "begin"]) setList($(list), []);
+    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.calibration, this.proposal, this.jobs, this.actions]) view.forget();
+    setList($("advice"), []);
+    this.steps.update([]);
   }
 
   /** Nothing of another instance stays. */
@@ -121,6 +138,7 @@ class Page {
       event: () => this.takeEvents_(header.events),
       advice: () => this.takeAdvice_(header.advice),
       spectrum: () => this.spectrum.show(header),
+      job: () => this.takeJob_(header),
       gone: () => this.state.setGone(header.reason),
     };
     kinds[header.kind]?.();
@@ -150,11 +168,26 @@ class Page {
     this.state.setStatus(status);
     this.tables.setStatus(status, this.hello?.config);
     this.actions.setStatus(status);
-    const signs = { done: "\u2713", missing: "\u25b2", open: "\u2013" };
-    setList($("begin"), stepsOf(status, this.picture.image).map(({ state, text }) => `${signs[state]} ${text}`));
+    this.measure.setStatus(status);
+    this.showSteps_();
     const { move, gate } = status;
     const known = typeof move?.x_nm === "number" && typeof move?.y_nm === "number";
     this.target.aim(known ? { x_nm: move.x_nm, y_nm: move.y_nm } : null, gate?.tolerance_nm ?? null);
+  }
+
+  showSteps_() {
+    const { status } = this.state;
+    if (status === null) return;
+    const known = { proposal: this.proposal.state, calibrated: this.hello?.config?.stage_is_calibrated === true };
+    this.steps.update(stepsOf(status, this.picture.image, known));
+  }
+
+  /** A report that this tab has asked for is kept as a file as soon as it is there. */
+  takeJob_(job) {
+    this.jobs.take(job);
+    if (job.tool !== "report" || job.phase === "running" || !this.wantsReport_) return;
+    this.wantsReport_ = false;
+    if (job.phase === "done") void keepReport((request) => this.ofThisInstance_(useTool, request));
   }
 
   takeEvents_(events) {
@@ -265,6 +298,11 @@ class Page {
       "contrast-once": () => this.picture.setContrastOnce(),
       "zoom-in": () => this.picture.zoom(1.5), "zoom-out": () => this.picture.zoom(1 / 1.5), "zoom-whole": () => this.picture.whole(),
       "save-picture": () => this.savePicture_(), "log-out": () => void logOut(this.hello?.csrf ?? ""),
+      "save-whole": () => { void keepWholePicture((request) => this.ofThisInstance_(useTool, request)); },
+      "do-report": () => {
+        this.wantsReport_ = true;
+        void this.jobs.start({ tool: "report" });
+      },
       "target-fit": () => this.target.fit(), "target-wider": () => this.target.scale(2), "target-narrower": () => this.target.scale(0.5),
     };
     for (const [id, act] of Object.entries(clicks)) $(id).addEventListener("click", act);
@@ -288,12 +326,7 @@ class Page {
 
   savePicture_() {
     const { image, pixels } = this.picture;
-    if (image === null) return;
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob([tiffOf(pixels, image.width, image.height)], { type: "image/tiff" }));
-    link.download = `driftd-frame-${number(image.frame_id)}.tif`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    if (image !== null) keepPicture(image.frame_id, pixels, image.width, image.height);
   }
 }
 

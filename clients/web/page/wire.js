@@ -91,13 +91,20 @@ export async function logOut(csrf) {
 }
 
 /** Has `instance`'s daemon carry out a command; its reply, or one like it where none came. */
-export async function order(instance, csrf, command) {
+export const order = (instance, csrf, command) => post(csrf, { instance, command });
+
+/** Has driftd-web itself do something for `instance`: its reply, with `bytes` where it is a file. */
+export const useTool = (instance, csrf, tool) => post(csrf, { instance, tool });
+
+async function post(csrf, body) {
   try {
     const answer = await fetch("/api/command", {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-CSRF-Token": csrf },
-      body: JSON.stringify({ instance, command }),
+      body: JSON.stringify(body),
     });
+    const type = answer.headers.get("Content-Type") ?? "";
+    if (answer.ok && !type.startsWith("application/json")) return { ok: true, bytes: await answer.arrayBuffer() };
     const text = await answer.text();
     try {
       return JSON.parse(text);

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT
+#include "clients/web/tools.hpp"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "base/monotonic.hpp"
+#include "clients/common/calibration/written_words.hpp"
+#include "clients/common/calibration_file.hpp"
+#include "clients/web/json_response.hpp"
+
+namespace driftd::web {
+namespace {
+
+using clients::KeyValues;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr const char* kBy = "driftd-web";
+constexpr std::int64_t kTellNs = kNanosecondsPerSecond / 4;
+constexpr std::int64_t kBetweenSnapshotsNs = 2 * kNanosecondsPerSecond;
+constexpr double kGraceS = 30;  // for a driftctl that is slow to begin and to evaluate
+constexpr double kMostMeasureS = 600, kSeriesS = 120, kReportS = 120;
+constexpr int kSeriesFrames = 512;
+constexpr std::uintmax_t kMostReportBytes = std::uintmax_t{16} * 1024 * 1024;
+
+Response refusal(const std::string& why) {
+  return json_response(200, {{"ok", false}, {"error", why}});
+}
+
+Response answer_of(json said) {
+  said["ok"] = true;
+  return json_response(200, said);
+}
+
+std::string text_of(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool flag_of(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_boolean() && found->get<bool>();
+}
+
+/// An object, or null.
+json part_of(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() ? *found : json();
+}
+
+/// The files of the recording that one of them is of, in their order.
+std::vector<fs::path> recording_of(const fs::path& file) {
+  const std::string name = file.filename().string();
+  const std::size_t end = name.rfind('_');
+  std::vector<fs::path> files;
+  std::error_code error;
+  if (end != std::string::npos)
+    for (const auto& entry : fs::directory_iterator(file.parent_path(), error)) {
+      const std::string other = entry.path().filename().string();
+      if (other.starts_with(name.substr(0, end + 1)) && other.ends_with(".h5"))
+        files.push_back(entry.path());
+    }
+  if (files.empty()) return {file};
+  std::ranges::sort(files);
+  return files;
+}
+
+/// The values of a report of `driftctl --json calibrate camera`.
+KeyValues camera_values(const json& report) {
+  KeyValues values;
+  const json& camera = report.at("proposal").at("camera");
+  for (const char* name : {"gain_e_per_adu", "offset_adu", "read_noise_e", "saturation_adu"})
+    if (camera.contains(name) && camera[name].is_number())
+      values.emplace_back(std::string("camera.") + name, camera[name].dump());
+  return values;
+}
+
+}  // namespace
+
+Tools::Tools(Instance& instance, Instance::Tell tell)
+    : instance_(instance), tell_(std::move(tell)) {}
+
+Tools::~Tools() {
+  job_.reset();
+  std::error_code error;
+  if (!folder_.empty()) fs::remove_all(folder_, error);
+}
+
+void Tools::use(const json& asked, const std::string& forbidden, std::int64_t now_ns,
+                const Done& done) {
+  const std::string tool = text_of(asked, "tool");
+  if (tool == "proposal") return propose(flag_of(asked, "stage_is_right"), now_ns, done);
+  if (tool == "snapshot") return give_snapshot(now_ns, done);
+  if (!forbidden.empty()) return done(refusal(forbidden));
+  if (!instance_.may_operate()) return done(refusal(instance_.why_observe()));
+  if (tool == "write_stage") return write_stage(asked, now_ns, done);
+  if (tool == "write_camera") return write_camera(now_ns, done);
+  if (tool == "report_page")
+    return done(report_.empty() ? refusal("there is no report yet")
+                                : Response{.type = "text/html; charset=utf-8", .body = report_});
+  if (tool == "stop") {
+    if (job_ != nullptr) {
+      tell_job(job_->tool, {{"phase", "stopped"}, {"text", "stopped"}});
+      job_.reset();
+    }
+    return done(json_response(200, {{"ok", true}}));
+  }
+  if (tool == "measure" || tool == "camera" || tool == "report") return start(asked, now_ns, done);
+  done({.status = 400, .body = "there is no such tool\n"});
+}
+
+// --- the stage's calibration ---
+
+json Tools::proposal_of(const json& word, bool stage_is_right) const {
+  json proposal = {{"ok", true}, {"run", word.value("run", json())}};
+  try {
+    const clients::StageCalibration found = clients::read_calibration(word.at("result"));
+    const auto question = clients::pixel_size_question(found);
+    const auto pixel = stage_is_right ? question : std::nullopt;
+    proposal["findings"] = clients::findings(found);
+    proposal["question"] = question ? json(clients::question_lines(*question)) : json();
+    proposal["lines"] = clients::proposal_lines(found, clients::proposed_values(found, pixel));
+    proposal["problem"] = instance_.may_operate() ? "" : instance_.why_observe();
+    if (written_.is_object() && written_["run"] == proposal["run"] &&
+        written_["session"] == instance_.session())
+      proposal["written"] = written_["said"];
+    if (proposal.contains("written") || !instance_.may_operate()) return proposal;
+    const fs::path config = instance_.file();
+    if (config.empty())
+      throw std::runtime_error(
+          "driftd-web was started without --config, so it does not know which file driftd runs "
+          "with: driftctl --config FILE calibrate --write");
+    const auto file =
+        clients::checked_calibration_file(config, clients::kStageFile, kBy, instance_.status());
+    proposal["file"] = file.path().string();
+    clients::values_to_write(config, found, pixel);
+  } catch (const clients::CannotWrite& error) {
+    proposal["problem"] = fmt::format(
+        "driftd-web may not write there: {}. Run `{}calibrate --write` on the microscope's "
+        "computer, as somebody who may; it calibrates again first",
+        error.what(), fmt::format("driftctl --config {} ", instance_.file().string()));
+  } catch (const std::exception& error) {
+    proposal["problem"] = error.what();
+  }
+  return proposal;
+}
+
+void Tools::propose(bool stage_is_right, std::int64_t now_ns, const Done& done) {
+  instance_.command({{"command", "calibration"}}, now_ns,
+                    [this, stage_is_right, done](unsigned status, const json& word) {
+                      if (status != 200 || !flag_of(word, "ok"))
+                        return done(json_response(status, word));
+                      if (text_of(word, "phase") != "done")
+                        return done(refusal("no calibration has found anything yet"));
+                      done(json_response(200, proposal_of(word, stage_is_right)));
+                    });
+}
+
+void Tools::write_stage(const json& asked, std::int64_t now_ns, const Done& done) {
+  const json run = asked.value("run", json());
+  const bool stage_is_right = flag_of(asked, "stage_is_right");
+  instance_.command(
+      {{"command", "calibration"}}, now_ns,
+      [this, run, stage_is_right, done](unsigned status, const json& word) {
+        if (status != 200 || !flag_of(word, "ok")) return done(json_response(status, word));
+        if (text_of(word, "phase") != "done" || word.value("run", json()) != run)
+          return done(refusal("this is not the last calibration any more; nothing was written"));
+        const json now = proposal_of(word, stage_is_right);
+        if (const std::string problem = text_of(now, "problem"); !problem.empty())
+          return done(refusal(problem));
+        try {
+          const auto found = clients::read_calibration(word.at("result"));
+          const fs::path config = instance_.file();
+          const auto file = clients::checked_calibration_file(config, clients::kStageFile, kBy,
+                                                              instance_.status());
+          const auto pixel = stage_is_right ? clients::pixel_size_question(found) : std::nullopt;
+          have_it_loaded(file, clients::values_to_write(config, found, pixel), monotonic_ns(),
+                         [this, run, of = instance_.session(), done](json said) {
+                           written_ = {{"run", run}, {"session", of}, {"said", said}};
+                           done(answer_of(std::move(said)));
+                         });
+        } catch (const std::exception& error) {
+          done(refusal(error.what()));
+        }
+      });
+}
+
+/// Writes, and has the daemon read it where it does so while it runs.
+void Tools::have_it_loaded(const clients::CalibrationFile& file, const KeyValues& values,
+                           std::int64_t now_ns, const Loaded& done) {
+  const auto written = clients::write_calibration(file, values);
+  const bool restart = written && !clients::restart_keys(*written).empty();
+  const bool reloads = written && !restart;
+  std::vector<std::string> lines = clients::written_lines(file, values, written, !reloads);
+  spdlog::info("{}: {}", instance_.name(), fmt::join(lines, " "));
+  if (!reloads) return done({{"lines", lines}, {"restart", restart}});
+  instance_.command(
+      {{"command", "reload"}}, now_ns, [lines, done](unsigned, const json& reply) mutable {
+        const bool ok = flag_of(reply, "ok");
+        lines.push_back(ok ? "Taken over by driftd: " + text_of(reply, "text") + '.'
+                           : "Not taken over by driftd: " + text_of(reply, "error") + '.');
+        done({{"lines", lines}, {"restart", false}});
+      });
+}
+
+// --- the camera's ---
+
+void Tools::write_camera(std::int64_t now_ns, const Done& done) {
+  if (!camera_.is_object()) return done(refusal("the camera has not been measured yet"));
+  try {
+    if (const std::string why = text_of(camera_, "why_not_written"); !why.empty())
+      throw std::runtime_error(why + "; nothing was written");
+    if (text_of(camera_, "camera") != text_of(part_of(instance_.status(), "camera"), "description"))
+      throw std::runtime_error("driftd has another camera now; nothing was written");
+    if (instance_.file().empty())
+      throw std::runtime_error(
+          "driftd-web was started without --config, so it does not know which "
+          "file driftd runs with");
+    have_it_loaded(clients::checked_calibration_file(instance_.file(), clients::kCameraFile, kBy,
+                                                     instance_.status()),
+                   camera_values(camera_), now_ns,
+                   [done](json said) { done(answer_of(std::move(said))); });
+  } catch (const clients::CannotWrite& error) {
+    done(
+        refusal(fmt::format("driftd-web may not write there: {}. Run `driftctl --config {} "
+                            "calibrate camera --dark --write` on the microscope's computer, as "
+                            "somebody who may",
+                            error.what(), instance_.file().string())));
+  } catch (const std::exception& error) {
+    done(refusal(error.what()));
+  }
+}
+
+// --- what driftctl does ---
+
+std::vector<std::string> Tools::driftctl() const {
+  std::vector<std::string> words = {beside_this("driftctl"), "--json"};
+  if (!instance_.file().empty()) words.insert(words.end(), {"--config", instance_.file().string()});
+  if (instance_.in_folder()) words.insert(words.end(), {"--instance", instance_.name()});
+  return words;
+}
+
+fs::path Tools::folder() {
+  if (!folder_.empty()) return folder_;
+  std::string name = (fs::temp_directory_path() / "driftd-web-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr)
+    throw std::runtime_error("cannot make a folder in " + fs::temp_directory_path().string() +
+                             ": " + std::generic_category().message(errno));
+  return folder_ = name;
+}
+
+void Tools::start(const json& asked, std::int64_t now_ns, const Done& done) {
+  const std::string tool = text_of(asked, "tool");
+  if (job_ != nullptr)
+    return done(refusal("something is being measured already: wait for it, or stop it"));
+  std::vector<std::string> words = driftctl();
+  const auto add = [&words](const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+  };
+  double takes_s = 0, most_s = kSeriesS;
+  fs::path result;
+  try {
+    if (tool == "measure") {
+      const json seconds = asked.value("seconds", json());
+      takes_s = seconds.is_number() ? seconds.get<double>() : 0;
+      if (!(takes_s >= 1 && takes_s <= kMostMeasureS))
+        return done(refusal(fmt::format("a measurement takes 1 to {:g} s", kMostMeasureS)));
+      most_s = takes_s;
+      add({"measure", fmt::format("{}", takes_s)});
+    } else if (tool == "camera") {
+      const fs::path dark = folder() / "dark.json";
+      add({"calibrate", "camera", "--frames", std::to_string(kSeriesFrames), "--seconds",
+           fmt::format("{}", kSeriesS)});
+      if (flag_of(asked, "dark")) add({"--dark-only"});
+      if (flag_of(asked, "dark") || fs::exists(dark)) add({"--dark-result", dark.string()});
+    } else {
+      const fs::path file = text_of(part_of(instance_.status(), "record"), "file");
+      if (file.empty()) return done(refusal("nothing has been recorded since driftd's start"));
+      most_s = kReportS;
+      result = folder() / "report.html";
+      fs::remove(result);
+      add({"report", "--output", result.string()});
+      for (const fs::path& one : recording_of(file)) words.push_back(one.string());
+    }
+    const double end_s = most_s + kGraceS;
+    job_.reset(new Job{.tool = tool,
+                       .program = Program(words),
+                       .begin_ns = now_ns,
+                       .end_ns = now_ns + static_cast<std::int64_t>(end_s * 1e9),
+                       .takes_s = takes_s,
+                       .result = result});
+  } catch (const std::exception& error) {
+    return done(refusal(error.what()));
+  }
+  told_ns_ = now_ns;
+  tell_job(tool, {{"phase", "running"}, {"text", ""}});
+  done(json_response(200, {{"ok", true}}));
+}
+
+void Tools::tell_job(const std::string& tool, json news) {
+  news["kind"] = "job";
+  news["tool"] = tool;
+  tell_(std::make_shared<const std::string>(packed(news)), "job " + tool);
+  told_[tool] = std::move(news);
+}
+
+void Tools::turn(std::int64_t now_ns) {
+  if (job_ == nullptr) return;
+  if (job_->program.turn()) return end_job(true);
+  if (now_ns >= job_->end_ns) return end_job(false);
+  if (now_ns - told_ns_ < kTellNs) return;
+  told_ns_ = now_ns;
+  json news = {{"phase", "running"}, {"text", job_->program.last_error()}};
+  if (job_->takes_s > 0)
+    news["progress"] =
+        std::min(1.0, static_cast<double>(now_ns - job_->begin_ns) * 1e-9 / job_->takes_s);
+  tell_job(job_->tool, std::move(news));
+}
+
+void Tools::end_job(bool on_time) {
+  const std::unique_ptr<Job> job = std::exchange(job_, nullptr);
+  const auto fail = [&](const std::string& why) {
+    tell_job(job->tool, {{"phase", "failed"}, {"text", why}});
+  };
+  if (!on_time) return fail("driftctl took too long, and was ended");
+  if (job->program.failure()) {
+    std::string why = job->program.last_error();
+    constexpr std::string_view kWho = "driftctl: ";
+    if (why.starts_with(kWho)) why.erase(0, kWho.size());
+    return fail(why.empty() ? "driftctl " + *job->program.failure() : why);
+  }
+  if (!job->result.empty()) {
+    std::error_code error;
+    if (fs::file_size(job->result, error) > kMostReportBytes || error)
+      return fail("the report cannot be read, or is too large for a page");
+    std::ifstream file(job->result, std::ios::binary);
+    report_.assign(std::istreambuf_iterator<char>(file), {});
+    return tell_job(job->tool, {{"phase", "done"}, {"text", ""}});
+  }
+  json result = json::parse(job->program.output(), nullptr, /*allow_exceptions=*/false);
+  if (!result.is_object()) return fail("driftctl said what is not understood here");
+  if (job->tool == "camera") camera_ = result;
+  tell_job(job->tool, {{"phase", "done"}, {"text", ""}, {"result", std::move(result)}});
+}
+
+std::vector<std::string> Tools::past() const {
+  std::vector<std::string> messages;
+  for (const auto& [tool, news] : told_) messages.push_back(packed(news));
+  return messages;
+}
+
+// --- the whole picture ---
+
+void Tools::give_snapshot(std::int64_t now_ns, const Done& done) {
+  // Each is a whole frame in memory until the browser has it.
+  if (now_ns - snapshot_ns_ < kBetweenSnapshotsNs && snapshot_ns_ != 0)
+    return done(refusal("a whole picture is given each two seconds at most: again, please"));
+  snapshot_ns_ = now_ns;
+  instance_.whole_picture(now_ns, [done](std::optional<clients::Reply> reply) {
+    if (!reply) return done(refusal("driftd has not answered"));
+    if (!reply->body.contains("frame")) return done(json_response(200, reply->body));
+    done({.type = "application/octet-stream",
+          .body = packed({{"kind", "frame"}, {"frame", reply->body["frame"]}}, reply->attachment)});
+  });
+}
+
+}  // namespace driftd::web

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// What driftd-web does by itself for a page, beside the daemon's commands: writes what a
+// calibration found beside the configuration, and has driftctl measure, calibrate the camera and
+// make a report. At most one driftctl runs for an instance, and never for long. Of one instance;
+// one thread, which waits for none of them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "clients/common/calibration_file.hpp"
+#include "clients/web/instance.hpp"
+#include "clients/web/program.hpp"
+#include "clients/web/server.hpp"
+
+namespace driftd::web {
+
+class Tools {
+ public:
+  using Done = std::function<void(Response)>;
+
+  /// @param instance  outlives this
+  Tools(Instance& instance, Instance::Tell tell);
+  ~Tools();
+  Tools(const Tools&) = delete;
+  Tools& operator=(const Tools&) = delete;
+
+  /// What a tab asks for: {"tool":"NAME", ...} (docs/internals/web.md). `done` is called once, now
+  /// or later.
+  /// @param forbidden  why this visitor may not act, whatever the daemon lets; "": they may
+  void use(const nlohmann::json& asked, const std::string& forbidden, std::int64_t now_ns,
+           const Done& done);
+  void turn(std::int64_t now_ns);
+  /// How far each is or was, for a new tab.
+  std::vector<std::string> past() const;
+
+ private:
+  struct Job {
+    std::string tool;
+    Program program;
+    std::int64_t begin_ns, end_ns;  ///< it is ended then
+    double takes_s;                 ///< 0: its own words say how far it is
+    std::filesystem::path result;   ///< a file that it makes; empty: what it prints
+  };
+
+  void propose(bool stage_is_right, std::int64_t now_ns, const Done& done);
+  nlohmann::json proposal_of(const nlohmann::json& word, bool stage_is_right) const;
+  void write_stage(const nlohmann::json& asked, std::int64_t now_ns, const Done& done);
+  void write_camera(std::int64_t now_ns, const Done& done);
+  /// Given {"lines":[...],"restart":true}: what is said of it, and whether it needs one.
+  using Loaded = std::function<void(nlohmann::json said)>;
+  void have_it_loaded(const clients::CalibrationFile& file, const clients::KeyValues& values,
+                      std::int64_t now_ns, const Loaded& done);
+  void give_snapshot(std::int64_t now_ns, const Done& done);
+  void start(const nlohmann::json& asked, std::int64_t now_ns, const Done& done);
+  std::vector<std::string> driftctl() const;
+  std::filesystem::path folder();
+  void tell_job(const std::string& tool, nlohmann::json news);
+  void end_job(bool on_time);
+
+  Instance& instance_;
+  Instance::Tell tell_;
+  std::unique_ptr<Job> job_;
+  std::map<std::string, nlohmann::json> told_;  ///< the last of each tool
+  nlohmann::json camera_;                       ///< what its calibration found last
+  nlohmann::json written_;        ///< of the stage: its run and what was said; or null
+  std::string report_;            ///< a page
+  std::filesystem::path folder_;  ///< for what driftctl writes; empty: none yet
+  std::int64_t told_ns_ = 0, snapshot_ns_ = 0;
+};
+
+}  // namespace driftd::web

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""What driftd-web does by itself: it writes what a calibration found, and has driftctl measure and report."""
+from __future__ import annotations
+
+import concurrent.futures
+import pathlib
+import re
+import struct
+import time
+import unittest
+
+from harness import DEADLINE_S, SLOW, new_rig
+from test_calibrate import IGNORANT, WORLD
+from web_client import Web
+
+
+class Tools(unittest.TestCase):
+    def setUp(self):
+        self.rig = new_rig()
+        self.addCleanup(self.rig.close)
+
+    def start(self, *arguments, **config: dict) -> None:
+        self.rig.start_sim(WORLD)
+        self.file = self.rig.config(**{**IGNORANT, **config})
+        self.rig.start_daemon(self.file)
+        self.rig.wait_until(lambda s: s["markers"]["used"] and s["camera"]["rate_hz"], "measured")
+        self.web = Web(self.rig, self.rig.folder, "--config", self.file, *arguments)
+        self.tab = self.rig.enter_context(self.web.tab())
+        self.csrf = self.tab.wait_kind("hello")[0]["csrf"]
+        self.tab.wait_kind("status")
+
+    def pass_time(self) -> None:
+        self.rig.sleep(0.05)
+        time.sleep(0.01)  # for who listens
+
+    def while_time_passes(self, act):
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            future = pool.submit(act)
+            while not future.done():
+                self.pass_time()
+            return future.result()
+
+    def use(self, tool: str, **fields):
+        """What driftd-web answers, JSON or a file's bytes."""
+        status, reply = self.while_time_passes(lambda: self.web.post({"tool": {"tool": tool, **fields}}, self.csrf))
+        self.assertEqual(status, 200, reply)
+        return reply
+
+    def calibrate(self) -> None:
+        self.rig.client.request("calibrate", seconds=15)
+        end_ns = self.rig.now_ns() + 1e9 * DEADLINE_S
+        while (now := self.rig.client.request("calibration")[0])["phase"] not in ("done", "refused", "failed"):
+            self.assertLess(self.rig.now_ns(), end_ns, now)
+            self.rig.sleep(0.2)
+        self.assertEqual(now["phase"], "done", now["text"])
+
+    def drop_in(self, name: str = "stage-calibration.yaml") -> pathlib.Path:
+        return self.rig.folder / "driftd.yaml.d" / name
+
+    def job(self, tool: str, **fields) -> dict:
+        """How it ended."""
+        self.assertEqual(self.use(tool, **fields), {"ok": True})
+        return self.tab.wait(lambda h: h["kind"] == "job" and h["tool"] == tool and h["phase"] != "running", "its end", self.pass_time)[0]
+
+    def test_what_a_calibration_found_is_written_read_and_holds(self):
+        self.start("--operate")
+        self.assertIn("no calibration", self.use("proposal")["error"])
+        self.calibrate()
+        proposal = self.use("proposal")
+        self.assertEqual((proposal["problem"], proposal["run"], proposal["file"]), ("", 1, str(self.drop_in())))
+        self.assertIn("as configured:", "\n".join(proposal["findings"]))
+        self.assertIn("The pixel is right", "\n".join(proposal["question"]))  # it moves 1.3 times as far
+        matrix = next(line for line in proposal["lines"] if "stage.image_to_stage" in line).split(": ")[1].strip()
+        right = self.use("proposal", stage_is_right=True)
+        self.assertIn("optics.pixel_size_nm", "\n".join(right["lines"]))
+        self.assertFalse(self.drop_in().exists())
+        # Not what nobody has seen.
+        self.assertIn("not the last calibration", self.use("write_stage", run=2)["error"])
+        self.assertFalse(self.drop_in().exists())
+        self.assertNotIn("restart", proposal)
+        written = self.use("write_stage", run=1)
+        self.assertEqual((written["ok"], written["restart"]), (True, False), written)
+        self.assertEqual(written["lines"], [f"Written to {self.drop_in()}.",
+                                            f"Taken over by driftd: {self.file} with stage-calibration.yaml."])
+        text = self.drop_in().read_text()
+        self.assertTrue(text.startswith("# Measured by `driftd-web`, "), text)
+        self.assertIn(f"  image_to_stage: {matrix}\n", text)
+        self.assertIn("  acquaint: held\n", text)
+        self.assertEqual(self.use("proposal")["written"]["lines"], written["lines"])
+        self.tab.wait(lambda h: h["kind"] == "hello" and h["config"]["stage_is_calibrated"], "the configuration, read anew", self.pass_time)
+        self.rig.client.lock()
+        self.rig.wait_state("locked")
+        self.rig.wait_still(1.5)
+        self.assertEqual(self.rig.status()["stage"], "following")
+
+    def test_what_is_not_to_be_written_is_said(self):
+        self.start("--operate")
+        self.calibrate()
+        folder = self.drop_in().parent
+        folder.symlink_to("/sys/class")  # where not even root may write
+        refused = self.use("write_stage", run=1)
+        self.assertRegex(refused["error"], f"may not write there: .*{folder}.* Run `driftctl --config {self.file} calibrate --write`")
+        self.assertEqual(self.use("proposal")["problem"], refused["error"])
+        folder.unlink()
+        self.rig.config(**{**IGNORANT, "stage": {**IGNORANT["stage"], "delay_us": 1234}})  # edited meanwhile
+        refused = self.use("write_stage", run=1)
+        self.assertIn("is not what driftd runs with: stage.delay_us is 1234 there and 1000 in driftd", refused["error"])
+        self.assertFalse(folder.exists())
+
+    def test_whoever_may_not_command_may_not_write_or_measure(self):
+        self.start()
+        for tool in ("write_stage", "write_camera", "measure", "camera", "report", "report_page", "stop"):
+            with self.subTest(tool):
+                self.assertIn("without --operate", self.use(tool, run=1, seconds=1)["error"])
+        status, text = self.web.post({"tool": {"tool": "rm"}}, self.csrf)
+        self.assertEqual(status, 200, text)  # refused like the others
+        status, text = self.web.post({"tool": {"tool": "write_stage"}}, "0" * 64)
+        self.assertEqual(status, 403, text)
+        status, text = self.web.post({"tool": "measure"}, self.csrf)
+        self.assertEqual(status, 400, text)
+
+    def test_a_measurement_and_what_it_recommends(self):
+        self.start("--operate")
+        self.assertIn("1 to 600 s", self.use("measure", seconds=1e9)["error"])
+        self.assertIn("1 to 600 s", self.use("measure", seconds="1; reboot")["error"])
+        ended = self.job("measure", seconds=2)
+        self.assertEqual(ended["phase"], "done", ended)
+        result = ended["result"]
+        self.assertEqual(result["state"], "idle")
+        self.assertTrue(any(abs(line["frequency_hz"] - 27) < 1 for line in result["x"]["lines"]), result["x"]["lines"])
+        codes = [one["code"] for one in result["recommendations"]]
+        for code in ("markers", "drift", "line", "averaging"):
+            self.assertIn(code, codes)
+        # Who comes later finds it; and one at a time, which can be stopped.
+        late = self.rig.enter_context(self.web.tab())
+        self.assertEqual(late.wait_kind("job")[0]["result"], result)
+        self.assertEqual(self.use("measure", seconds=600), {"ok": True})
+        self.assertIn("already", self.use("measure", seconds=1)["error"])
+        self.assertEqual(self.use("stop"), {"ok": True})
+        self.tab.wait(lambda h: h["kind"] == "job" and h["phase"] == "stopped", "its end", self.pass_time)
+
+    def test_a_report_of_the_last_record(self):
+        self.start("--operate", record={"directory": str(self.rig.folder / "records")})
+        self.assertIn("nothing has been recorded", self.use("report")["error"])
+        self.assertIn("no report yet", self.use("report_page")["error"])
+        self.while_time_passes(lambda: self.rig.client.request("record", start=True))
+        self.rig.sleep(2)
+        self.while_time_passes(lambda: self.rig.client.request("record", stop=True))
+        self.tab.wait(lambda h: h["kind"] == "status" and h["status"]["record"]["file"], "a record", self.pass_time)
+        ended = self.job("report")
+        self.assertEqual(ended["phase"], "done", ended)
+        page = self.web.fetch({"tool": {"tool": "report_page"}}, self.csrf)
+        self.assertIn(b"<svg", page)
+        self.assertNotIn(b"<script", page)
+
+    def test_the_whole_frame(self):
+        self.start()
+        message = self.while_time_passes(lambda: self.web.fetch({"tool": {"tool": "snapshot"}}, self.csrf))
+        (length,) = struct.unpack_from("<I", message)
+        frame = re.search(rb'"height_px":(\d+).*"width_px":(\d+)', message[4:4 + length])
+        self.assertEqual(len(message) - 4 - length, 2 * int(frame[1]) * int(frame[2]))
+        self.assertIn("each two seconds", self.use("snapshot")["error"])
+
+
+if __name__ == "__main__":
+    unittest.main()
