@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/calibration/calibration.hpp"
-#include "daemon/camera/exposure.hpp"
 #include "daemon/camera/snapshots.hpp"
+#include "daemon/exposure.hpp"
 #include "daemon/markers/marker_keeper.hpp"
 #include "daemon/orders/lock_orders.hpp"
 #include "daemon/orders/move_orders.hpp"

@@ -63,6 +63,29 @@ class ExposureAndGain(unittest.TestCase):
         rig.wait_until(lambda s: s["camera"]["connected"], "there again")
         self.assertAlmostEqual(rig.client.exposure()["exposure_us"], wanted, delta=1)
 
+    def place_nm(self) -> tuple:
+        seen = self.rig.truth().collect(0.5 * SLOW)
+        return tuple(statistics.mean(t[f"sample_{axis}_nm"] for t in seen) for axis in "xy")
+
+    def test_a_lost_lock_is_gone_back_to_in_another_exposure(self):
+        """Its references are places: nothing of how bright the markers were is used."""
+        rig = self.rig
+        self.start(lock={"hold_timeout_s": 1}, gate={"tolerance_nm": 5})
+        rig.client.lock()
+        rig.wait_state("locked")
+        rig.sleep(1 * SLOW)
+        before = self.place_nm()
+        rig.fault("hide_markers", seconds=6 * SLOW)
+        rig.wait_state("lost")
+        rig.wait_until(lambda s: (s["markers"]["used"] or 0) >= 10, "markers measured")
+        rig.client.exposure(exposure_us=rig.client.exposure()["exposure_us"] / 2)
+        rig.wait_until(lambda s: s["interrupted"]["phase"] == "found" and s["interrupted"]["moved_x_nm"] is not None, "an offer")
+        rig.client.request("lock", resume=True)
+        rig.wait_state("locked")
+        rig.wait_until(lambda s: s["gate"]["in_lock"], "back")
+        for now, then in zip(self.place_nm(), before):
+            self.assertLess(abs(now - then), rig.bound(1.5, 5))
+
     def test_limits_are_told_and_kept(self):
         self.start()
         said = self.driftctl("exposure")

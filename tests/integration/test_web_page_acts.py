@@ -237,6 +237,110 @@ class Done(Clean):  # tier: full
             browser.wait_text("calibration-text", "stopped")
             self.check(browser, rig.web.url)
 
+    def test_markers_are_chosen_in_the_picture(self):
+        with PageRig("--operate") as rig:
+            browser = rig.begin()
+            until(lambda: browser.run("return driftdPage.picture.image !== null && driftdPage.picture.markers_.length === 16"), "all markers")
+            self.assertFalse(browser.is_shown("choose"))
+            browser.click("do-choose")
+            browser.wait_text("choose-state", "by itself")
+            one, other = sorted(rig.client.markers(), key=lambda m: m["id"])[:2]
+            self.click_on(browser, one)
+            browser.wait_text("choose-marker", f"Marker {one['id']}:")
+            browser.click("choose-remove")
+            until(lambda: one["id"] not in self.roles(rig), "it is taken out")
+            browser.wait_text("reply", "not followed any more")
+            browser.wait_text("choose-state", "by hand")
+            self.click_on(browser, other)
+            browser.wait_text("choose-marker", f"Marker {other['id']}:")
+            browser.click("row-witness" if other["role"] == "tracking" else "row-tracking")  # below the rows
+            until(lambda: self.roles(rig)[other["id"]] != other["role"], "another role")
+            until(lambda: not browser.run("return driftdPage.chooser.waits_"), "the answer")
+            browser.click_at("picture", 4, 4)  # where no spot is
+            browser.wait_text("reply", "no spot within")
+            self.assertEqual(len(self.roles(rig)), 15)
+            self.click_on(browser, one)
+            until(lambda: len(self.roles(rig)) == 16, "it is followed again")
+            browser.wait_text("reply", "is followed, too")
+            added = max((m for m in rig.client.markers()), key=lambda m: -abs(m["x_px"] - one["x_px"]) - abs(m["y_px"] - one["y_px"]))
+            browser.wait_text("choose-marker", f"Marker {added['id']}:")
+            browser.click_at("picture", 4, 4)
+            browser.wait_text("reply", "at most 16 are followed")
+            # A lock ends it, and it is the chosen ones that hold.
+            browser.click("do-lock")
+            rig.wait_state("locked")
+            until(lambda: not browser.is_shown("choose"), "no choice while locked")
+            self.assertFalse(browser.element("do-choose").is_enabled())
+            self.assertTrue(rig.status()["markers"]["chosen"])
+            rig.client.unlock()
+            browser.click("do-find")
+            browser.answer(True, "anew")
+            until(lambda: not rig.status()["markers"]["chosen"], "found anew")
+            self.check(browser, rig.web.url)
+
+    @staticmethod
+    def roles(rig) -> dict:
+        return {m["id"]: m["role"] for m in rig.client.markers()}
+
+    @staticmethod
+    def click_on(browser: Browser, marker: dict) -> None:
+        x, y = browser.run("const p = driftdPage.picture, s = p.toScreen_(p.centreOf_(arguments[0]).x, p.centreOf_(arguments[0]).y);"
+                           "return [s.x, s.y]", marker)
+        browser.click_at("picture", x, y)
+
+    def test_markers_are_chosen_by_the_keyboard(self):
+        with PageRig("--operate") as rig:
+            browser = rig.begin()
+            until(lambda: browser.run("return driftdPage.picture.image !== null && driftdPage.picture.markers_.length === 16"), "all markers")
+            browser.run("document.getElementById('do-choose').focus()")
+            browser.press(Keys.ENTER)
+            until(lambda: browser.is_shown("choose"), "it is on")
+            one = rig.client.markers()[0]
+            browser.run("document.getElementById('picture').focus(); driftdPage.picture.zoom(4)")
+            # As far as the arrow keys take it, but in one step.
+            browser.run("const p = driftdPage.picture, c = p.centreOf_(arguments[0]); p.pan((c.x - p.middle_.x) * p.scale_(), (c.y - p.middle_.y) * p.scale_())", one)
+            browser.press(Keys.ENTER)
+            browser.wait_text("choose-marker", f"Marker {one['id']}:")
+            browser.press("w" if one["role"] == "tracking" else "t")
+            until(lambda: self.roles(rig)[one["id"]] != one["role"], "another role")
+            until(lambda: not browser.run("return driftdPage.chooser.waits_"), "the answer")
+            browser.press(Keys.DELETE)
+            until(lambda: one["id"] not in self.roles(rig), "it is taken out")
+            until(lambda: not browser.run("return driftdPage.chooser.waits_") and
+                  browser.run("return driftdPage.picture.markers_.length === 15"), "the page shows it")
+            browser.press(Keys.ENTER)
+            until(lambda: len(self.roles(rig)) == 16, "it is followed again")
+            browser.press(Keys.ESCAPE)
+            until(lambda: not browser.is_shown("choose"), "it is off")
+            self.check(browser, rig.web.url)
+
+    def test_exposure_and_gain(self):
+        with PageRig("--operate") as rig:
+            browser = rig.begin()
+            now = rig.client.exposure()
+            browser.wait_text("exposure-text", f"Exposure {now['exposure_us']:.0f} µs (10 to 1000000), gain 0.0 dB (0.0 to 24.0)")
+            browser.wait_text("exposure-text", "and none is")
+            browser.set("exposure-us", now["exposure_us"] / 2)
+            browser.set("exposure-gain", 12)
+            browser.click("do-exposure")
+            until(lambda: abs(rig.client.exposure()["gain_db"] - 12) < 0.1, "another gain")
+            self.assertAlmostEqual(rig.client.exposure()["exposure_us"], now["exposure_us"] / 2, delta=1)
+            browser.wait_text("reply", "Exposed")
+            browser.set("exposure-gain", 24)
+            browser.click("do-exposure")
+            browser.wait_text("exposure-text", "are.")  # pixels are saturated by now
+            browser.set("exposure-gain", 30)
+            browser.run("document.getElementById('exposure-form').noValidate = true")
+            browser.click("do-exposure")
+            browser.wait_text("reply", "can be 0 to 24 dB now, not 30")
+            # Somebody else's change is on the page, too, and while locked nothing can be set.
+            rig.client.exposure(gain_db=0, exposure_us=now["exposure_us"])
+            browser.wait_text("exposure-text", "gain 0.0 dB")
+            rig.client.find_markers()
+            rig.lock()
+            until(lambda: not browser.element("do-exposure").is_enabled(), "not while locked")
+            self.check(browser, rig.web.url)
+
     def test_what_a_calibration_found(self):
         """Whatever that is: on a busy machine it is refused, and the page says why."""
         with PageRig("--operate") as rig:

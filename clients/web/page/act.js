@@ -95,21 +95,21 @@ export class Actions {
   acts_() {
     return {
       "do-lock": () => this.lock_(),
-      "do-resume": () => this.order_({ command: "lock", resume: true }),
+      "do-resume": () => this.order({ command: "lock", resume: true }),
       "do-unlock": () => this.unlock_(),
-      "do-reset": () => this.order_({ command: "reset" }),
+      "do-reset": () => this.order({ command: "reset" }),
       "do-find": () => this.find_(),
       "do-home": () => this.home_(),
-      "do-stop": () => this.order_({ command: "move", stop: true }),
+      "do-stop": () => this.order({ command: "move", stop: true }),
       "do-left": () => this.moveBy_(-this.step_(), 0),
       "do-right": () => this.moveBy_(this.step_(), 0),
       "do-up": () => this.moveBy_(0, -this.step_()),
       "do-down": () => this.moveBy_(0, this.step_()),
       "do-two-clicks": () => this.beginTwoClicks_(),
       "do-record": () => this.record_(),
-      "do-raw": () => this.order_({ command: "record", frames: true }),
+      "do-raw": () => this.order({ command: "record", frames: true }),
       "do-calibrate": () => this.calibrate_(),
-      "do-calibrate-stop": () => this.order_({ command: "calibrate", stop: true }),
+      "do-calibrate-stop": () => this.order({ command: "calibrate", stop: true }),
     };
   }
 
@@ -136,7 +136,8 @@ export class Actions {
     if (state !== "locked") this.endTwoClicks_();
   }
 
-  async order_(command, done = null) {
+  /** The daemon's reply, told at the bottom: `done(reply)`, or why not. */
+  async order(command, done = null) {
     ++this.waiting_;
     this.enable_();
     $("reply").dataset.ok = "yes";
@@ -153,7 +154,7 @@ export class Actions {
   async lock_() {
     const offered = this.status_?.interrupted;
     if (offered && !(await ask(`Lock the sample where it is now? ${offered.text} A new lock that holds forgets that place.`, "Lock here"))) return;
-    await this.order_({ command: "lock" }, (reply) => `Ordered: lock ${reply.lock_id}.`);
+    await this.order({ command: "lock" }, (reply) => `Ordered: lock ${reply.lock_id}.`);
   }
 
   async unlock_() {
@@ -161,13 +162,13 @@ export class Actions {
     const question = held ? "Unlock? The sample will drift, and its reference is forgotten."
       : `Forget the lock that can be gone back to? ${this.status_?.interrupted?.text ?? ""}`;
     if (!(await ask(question, held ? "Unlock" : "Forget it"))) return;
-    await this.order_({ command: "unlock" }, (reply) => `Unlocked. ${reply.forgotten ? "The lock to go back to is forgotten." : ""}`);
+    await this.order({ command: "unlock" }, (reply) => `Unlocked. ${reply.forgotten ? "The lock to go back to is forgotten." : ""}`);
   }
 
   async find_() {
     const question = "Look for the markers anew? Those that are found take the place of the present ones.";
     if (!(await ask(question, "Find markers"))) return;
-    await this.order_({ command: "markers", find: true }, (reply) => `Found ${reply.markers?.length ?? 0} markers.`);
+    await this.order({ command: "markers", find: true }, (reply) => `Found ${reply.markers?.length ?? 0} markers.`);
   }
 
   step_() { return Math.abs(Number($("move-step").value)) || 0; }
@@ -197,7 +198,7 @@ export class Actions {
     const speed = Number($("move-speed").value);
     const command = { command: "move", ...where };
     if ($("move-speed").value !== "" && speed > 0) command.speed_nm_per_s = speed;
-    await this.order_(command, (reply) =>
+    await this.order(command, (reply) =>
       `Moving to x ${signed(reply.x_nm, 1)}, y ${signed(reply.y_nm, 1)} nm, in ${number(reply.duration_s, 2)} s.`);
   }
 
@@ -219,20 +220,20 @@ export class Actions {
 
   async record_() {
     if (!this.status_?.record?.recording) {
-      await this.order_({ command: "record", start: true }, (reply) => `Recording to ${reply.record?.file}.`);
+      await this.order({ command: "record", start: true }, (reply) => `Recording to ${reply.record?.file}.`);
     } else if (await ask("Stop the recording?", "Stop recording")) {
-      await this.order_({ command: "record", stop: true }, (reply) => `Recorded: ${reply.record?.file}.`);
+      await this.order({ command: "record", stop: true }, (reply) => `Recorded: ${reply.record?.file}.`);
     }
   }
 
   async calibrate_() {
     const question = "Calibrate the stage? It is moved by at most 100 nm for 20 s, and then brought back. Take no images meanwhile.";
-    if (await ask(question, "Calibrate")) await this.order_({ command: "calibrate" }, () => "The calibration has begun.");
+    if (await ask(question, "Calibrate")) await this.order({ command: "calibrate" }, () => "The calibration has begun.");
   }
 
   async restart_() {
     const question = "Restart driftd? For some seconds nothing is measured. It does so only while nothing is locked.";
-    if (await ask(question, "Restart")) await this.order_({ command: "restart" }, () => "driftd starts anew.");
+    if (await ask(question, "Restart")) await this.order({ command: "restart" }, () => "driftd starts anew.");
   }
 
   async listPlaces_() {
@@ -264,12 +265,12 @@ export class Actions {
   async place_(act, name) {
     if (act === "remove") {
       if (!(await ask(`Remove the place ${name}? It cannot be brought back.`, "Remove"))) return;
-      await this.order_({ command: "place", remove: name }, () => `Removed: ${name}.`);
+      await this.order({ command: "place", remove: name }, () => `Removed: ${name}.`);
       await this.listPlaces_();
       return;
     }
     if (!(await ask(`Lock at the place ${name}? The stage moves the sample there.`, "Lock"))) return;
-    await this.order_({ command: "lock", place: name }, (reply) =>
+    await this.order({ command: "lock", place: name }, (reply) =>
       `The sample is x ${signed(reply.moved_x_nm, 1)}, y ${signed(reply.moved_y_nm, 1)} nm from ${name}, and goes there.`);
   }
 
@@ -277,7 +278,7 @@ export class Actions {
     const name = $("place-name").value.trim();
     if (name === "") return;
     const command = { command: "place", save: name };
-    const reply = await this.order_(command, () => `Saved: ${name}.`);
+    const reply = await this.order(command, () => `Saved: ${name}.`);
     if (reply?.ok === true) $("place-name").value = "";
     await this.listPlaces_();
   }

@@ -4,8 +4,10 @@ import { Actions } from "./act.js";
 import { stepsOf, Steps } from "./begin.js";
 import { CalibrationView } from "./calibration.js";
 import { CameraCalibration } from "./camera.js";
+import { Chooser } from "./choose.js";
 import { Rings } from "./columns.js";
 import { $, setList, setText, show } from "./dom.js";
+import { ExposureView } from "./exposure.js";
 import { keepPicture, keepReport, keepWholePicture } from "./files.js";
 import { Focus } from "./focus.js";
 import { Histogram } from "./histogram.js";
@@ -50,8 +52,10 @@ class Page {
         this.connection.want({ region });
       },
       onPlace: (x, y, marker) => {
-        if (!this.actions.click(x, y) && marker !== null) this.focus.choose(marker.id);
+        if (this.chooser.click(x, y, marker) || this.actions.click(x, y)) return;
+        if (marker !== null) this.focus.choose(marker.id);
       },
+      onMoved: () => this.chooser.moved(),
     });
     const pixelSize_nm = () => this.hello?.config?.pixel_size_nm ?? 0;
     this.focus = new Focus(this.picture, pixelSize_nm);
@@ -75,6 +79,9 @@ class Page {
       order: toDaemon,
       picture: this.picture, pixelSize_nm,
     });
+    const told = (command, done) => this.actions.order(command, done);
+    this.chooser = new Chooser({ order: told, picture: this.picture, focus: this.focus });
+    this.exposure = new ExposureView(toDaemon, told);
     this.target = new Target($("target"), (x_nm, y_nm) => this.actions.aim(x_nm, y_nm));
     this.listen_();
     this.connect_();
@@ -114,7 +121,7 @@ class Page {
   forget_() {
     this.newest_s = null;
     this.rings.clear();
-    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.calibration, this.proposal, this.jobs, this.actions]) view.forget();
+    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.calibration, this.proposal, this.jobs, this.actions, this.chooser, this.exposure]) view.forget();
     setList($("advice"), []);
     this.steps.update([]);
   }
@@ -124,7 +131,7 @@ class Page {
     ++this.instancesShown_;
     this.forget_();
     this.region = null;
-    for (const view of [...Object.values(this.plots), this.picture, this.focus, this.target, this.actions]) view.clear();
+    for (const view of [...Object.values(this.plots), this.picture, this.focus, this.target, this.actions, this.chooser, this.exposure]) view.clear();
   }
 
   take_(header, payload) {
@@ -155,6 +162,8 @@ class Page {
     setText($("version"), `driftd ${hello.version}`);
     this.actions.setRole(hello.role, hello.why_observe);
     show($("log-out"), hello.logs_out === true);
+    this.chooser.setRole(hello.role);
+    this.exposure.setRole(hello.role);
     if (isFirst) this.tellWants_();
   }
 
@@ -163,12 +172,17 @@ class Page {
   }
 
   takeStatus_(status) {
-    if (this.state.status === null || this.state.gone !== "") void this.calibration.ask(); // the daemon is there again
+    if (this.state.status === null || this.state.gone !== "") { // the daemon is there again
+      void this.calibration.ask();
+      void this.exposure.ask();
+    }
     this.log.setNow(status.time_ns);
     this.state.setStatus(status);
     this.tables.setStatus(status, this.hello?.config);
     this.actions.setStatus(status);
     this.measure.setStatus(status);
+    this.chooser.setStatus(status);
+    this.exposure.setStatus(status);
     this.showSteps_();
     const { move, gate } = status;
     const known = typeof move?.x_nm === "number" && typeof move?.y_nm === "number";
@@ -192,6 +206,7 @@ class Page {
 
   takeEvents_(events) {
     this.log.add(events);
+    this.exposure.takeEvents(events);
     if (events.some(({ code }) => code === "calibration")) void this.calibration.ask();
   }
 
@@ -238,6 +253,7 @@ class Page {
     this.picture.mark(markers);
     this.focus.setMarkers(markers, this.newest_s ?? NaN);
     this.tables.setMarkers(markers);
+    this.chooser.setMarkers(markers);
   }
 
   takeImage_(image, pixels) {
@@ -245,6 +261,7 @@ class Page {
     this.imageAt_ms = Date.now();
     this.picture.show(image, pixels);
     this.histogram.show(image);
+    this.exposure.setImage(image);
     this.focus.update();
     const binned = image.bin > 1 ? `, each pixel the mean of ${image.bin} \u00d7 ${image.bin}` : "";
     const full = image.saturated > 0 ? `${image.saturated} saturated pixels, drawn in orange: less light or gain` : "no saturated pixel";

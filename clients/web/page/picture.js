@@ -48,7 +48,7 @@ export function styleOf(marker) {
 }
 
 export class Picture {
-  /** hooks: onContrast({black, white, most}), onRegion(region), onPlace(x_px, y_px, marker): of the frame. */
+  /** hooks: onContrast({black, white, most}), onRegion(region), onPlace(x_px, y_px, marker): of the frame; onMoved(): the view was. */
   constructor(canvas, hooks) {
     this.hooks_ = hooks;
     this.canvas_ = canvas;
@@ -167,6 +167,9 @@ export class Picture {
     return line;
   }
 
+  /** What the middle of the view shows, a place of the frame. */
+  middle() { return this.image === null ? null : { ...this.middle_ }; }
+
   scale_() {
     const { full_width, full_height } = this.image;
     return this.zoom_ * Math.min(this.surface_.width / full_width, this.surface_.height / full_height);
@@ -193,6 +196,7 @@ export class Picture {
     const within = (value, most, reach) =>
       2 * reach >= most ? most / 2 : Math.min(Math.max(value, reach), most - reach);
     this.middle_ = { x: within(this.middle_.x, full_width, half.x), y: within(this.middle_.y, full_height, half.y) };
+    this.hooks_.onMoved();
     this.surface_.redraw();
     clearTimeout(this.timer_);
     this.timer_ = setTimeout(() => this.tellRegion_(half), kRegionWait_ms);
@@ -313,7 +317,7 @@ export class Picture {
     }
   }
 
-  markerAt_(x, y) {
+  markerAt(x, y) {
     for (const marker of this.markers_) {
       const roi = this.roiOf_(marker);
       if (roi !== null && x >= roi.x && y >= roi.y && x < roi.x + roi.side && y < roi.y + roi.side) return marker;
@@ -351,7 +355,7 @@ export class Picture {
       start = null;
       if (!clicked || this.image === null) return;
       const { x, y } = this.toFrame_(event.offsetX, event.offsetY);
-      this.hooks_.onPlace(x, y, this.markerAt_(x, y));
+      this.hooks_.onPlace(x, y, this.markerAt(x, y));
     });
   }
 }

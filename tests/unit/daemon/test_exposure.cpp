@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "daemon/camera/exposure.hpp"
+#include "daemon/exposure.hpp"
 #include "marker_keeper_fixture.hpp"
 #include "support/catch.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "daemon/camera/exposure.hpp"
+#include "daemon/exposure.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
