@@ -16,8 +16,11 @@
 #include "fitter/cuda_fitter.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/frames.hpp"
+#include "fitter/instruction_sets.hpp"
 #include "fitter/options.hpp"
 #include "fitter/pixel_terms.hpp"
+#include "fitter/spots/localize.hpp"
+#include "fitter/spots/spot_rules.hpp"
 #include "fitter/swarm.hpp"
 
 using namespace driftd::fitter;
@@ -42,6 +45,11 @@ static_assert(offsetof(driftfit_swarm_report, chi_square) == offsetof(SwarmRepor
 static_assert(sizeof(driftfit_levels) == sizeof(StartLevels));
 static_assert(sizeof(driftfit_bounds) == sizeof(Bounds));
 static_assert(sizeof(driftfit_place) == sizeof(Place));
+static_assert(sizeof(driftfit_spot) == sizeof(FrameSpot));
+static_assert(offsetof(driftfit_spot, net_gradient) == offsetof(FrameSpot, net_gradient));
+static_assert(sizeof(driftfit_localization) == sizeof(PicassoLocalization));
+static_assert(offsetof(driftfit_localization, net_gradient) ==
+              offsetof(PicassoLocalization, net_gradient));
 static_assert(offsetof(driftfit_place, frame) == offsetof(Place, frame));
 static_assert(offsetof(driftfit_bounds, upper) == offsetof(Bounds, upper));
 static_assert(DRIFTFIT_PARAMETERS == kParameters);
@@ -231,10 +239,16 @@ CheckedCall checked_call(const driftfit_fitter* fitter, const driftfit_options* 
 }
 
 /// @throws FitterError
-FrameFits frames_from(const driftfit_frames* given) {
+driftfit_frames all_frames(const driftfit_frames* given) {
   if (given == nullptr) throw FitterError("driftfit: no frames given");
   driftfit_frames f = {};
   take(*given, kFirstFrames, "frames", "sizeof(driftfit_frames)", f);
+  return f;
+}
+
+/// @throws FitterError
+FrameFits frames_from(const driftfit_frames* given) {
+  const driftfit_frames f = all_frames(given);
   check_pixel_type(f.pixel_type);
   check_range("side", f.side, kMinRoiPx, kMaxRoiPx);
   const auto type = static_cast<PixelType>(f.pixel_type);
@@ -280,6 +294,57 @@ FitOptions options_beside(const Frames& frames, const driftfit_options* given) {
     throw FitterError("driftfit: offset is " + std::to_string(o.offset) +
                       " beside an offset_map, allowed is 0");
   return options_from(o);
+}
+
+/// Frames whose spots are to be found. @param least_px  of their sides  @throws FitterError
+Frames whole_frames(const driftfit_frames& given, int least_px) {
+  if (given.places != nullptr || given.starts != nullptr || given.levels != nullptr ||
+      given.bounds != nullptr || given.angles != nullptr || given.details != nullptr)
+    throw FitterError(
+        "driftfit: places, starts, levels, bounds, angles and details are of spots "
+        "that are known; allowed is null where they are to be found");
+  driftfit_frames f = given;
+  f.count = 0;
+  const FrameFits fits = frames_from(&f);
+  const Frames& frames = fits.frames;
+  constexpr int kMostPx = 1 << 24;  // to which float counts
+  check_range("width", f.width, least_px, kMostPx);
+  check_range("height", f.height, least_px, kMostPx);
+  const std::size_t row = static_cast<std::size_t>(f.width) * bytes_per_pixel(frames.type);
+  if (frames.row_bytes < row || frames.frame_bytes < row)
+    throw FitterError(
+        "driftfit: row_stride and frame_stride are " + std::to_string(frames.row_bytes) + " and " +
+        std::to_string(frames.frame_bytes) + " bytes; a row has " + std::to_string(row));
+  if (frames.count > 0 && frames.pixels == nullptr) throw FitterError("driftfit: no pixels given");
+  if (frames.count > std::size_t{1} << 31)
+    throw FitterError("driftfit: frame_count is " + std::to_string(frames.count) +
+                      ", allowed are 2^31 frames in one call");
+  for (const void* memory :
+       {fits.frames.pixels, static_cast<const void*>(f.gain_map),
+        static_cast<const void*>(f.offset_map), static_cast<const void*>(f.variance_map)})
+    if (!host_can_read(memory))
+      throw FitterError(
+          "driftfit: frames and maps in memory of a GPU; spots are found by the CPU, "
+          "which needs them in memory of the host");
+  return fits.frames;
+}
+
+/// Calls find(), and hands on as many of its results as there is room for. @returns a code
+template <class Result, class Find>
+int in_frames(const driftfit_fitter* fitter, Result* results, std::size_t room, std::size_t* count,
+              char* message, std::size_t message_size, const Find& find) {
+  return guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
+    if (fitter == nullptr) throw FitterError("driftfit: no fitter given");
+    if (count == nullptr || (results == nullptr && room > 0))
+      throw FitterError("driftfit: no place given for results, or for how many there are");
+    *count = 0;
+    const auto found = find();
+    static_assert(sizeof(Result) == sizeof(found[0]));
+    *count = found.size();
+    if (!found.empty() && room > 0)
+      std::memcpy(results, found.data(), std::min(room, found.size()) * sizeof(Result));
+    return DRIFTFIT_OK;
+  });
 }
 
 /// Whom a call tells how it gets on.
@@ -454,6 +519,50 @@ int driftfit_fit_frames(driftfit_fitter* fitter, const driftfit_options* given,
                      fitter->back_end.fit_frames(part_of(fits, first, n), options,
                                                  {found + first, n}, fitter->threads);
                    });
+}
+
+int driftfit_find_spots(driftfit_fitter* fitter, const driftfit_options* given,
+                        const driftfit_frames* frames, double min_net_gradient,
+                        driftfit_spot* spots, size_t room, size_t* found, char* message,
+                        size_t message_size) {
+  return in_frames(fitter, spots, room, found, message, message_size, [&] {
+    driftfit_frames f = all_frames(frames);
+    const int box_px = f.side;
+    if (box_px % 2 == 0) check_range("side, of a box, which is odd,", box_px, 3, 2);
+    check_range("side, of a box,", box_px, 3, kMostBoxPx);
+    f.side = kMinRoiPx;
+    const Frames whole = whole_frames(f, 1);
+    return FrameSpots(whole, options_beside(whole, given), box_px, min_net_gradient)
+        .find(fitter->threads);
+  });
+}
+
+int driftfit_localize(driftfit_fitter* fitter, const driftfit_options* given,
+                      const driftfit_frames* frames, double min_net_gradient, uint32_t first,
+                      driftfit_localization* localizations, size_t room, size_t* found,
+                      char* message, size_t message_size) {
+  return in_frames(fitter, localizations, room, found, message, message_size, [&] {
+    const driftfit_frames f = all_frames(frames);
+    const Frames whole = whole_frames(f, f.side);
+    driftfit_options o = all_options(given);
+    const float excess_noise = o.excess_noise;
+    static_cast<void>(options_beside(whole, &o));  // which looks at that, too
+    o.excess_noise = 1;
+    const FitOptions options = options_beside(whole, &o);
+    return FrameSpots(whole, options, box_of(f.side), min_net_gradient)
+        .localize(fitter->back_end, f.side, excess_noise, first, fitter->threads);
+  });
+}
+
+const char* driftfit_instruction_set(void) {
+  return cpu_instruction_set().data();
+}
+
+int driftfit_use_instruction_set(const char* name, char* message, size_t message_size) {
+  return guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
+    use_cpu_instruction_set(name != nullptr ? name : "");
+    return DRIFTFIT_OK;
+  });
 }
 
 void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size) {

@@ -295,6 +295,56 @@ int driftfit_fit_frames(driftfit_fitter* fitter, const driftfit_options* options
                         const driftfit_frames* frames, driftfit_result* results,
                         driftfit_progress progress, void* user, char* message, size_t message_size);
 
+/* A spot that was found: its brightest pixel, its frame from 0, and how much the intensities of its
+ * box point towards it (Schnitzbauer et al. 2017), pixel units; electrons with a map of gains. */
+typedef struct driftfit_spot {
+  int32_t x, y, frame;
+  float net_gradient;
+} driftfit_spot;
+
+/* Finds the spots of whole frames in the host's memory, as `driftfit --every-spot` does: where a
+ * pixel is the largest of a box whose net gradient exceeds a limit. Maps are applied as in
+ * driftfit_fit_frames(); a pixel that the map of variances calls more than 16 times noisier than the
+ * median pixel, or gone, is seen as the mean of its neighbours.
+ *   options           null: the defaults. offset and saturation count, beside maps
+ *   frames            side is that of the box, odd, 3 to 63; without places and what comes with them
+ *   min_net_gradient  0: 8 standard deviations of that of each frame's own noise
+ *   spots             room for `room` of them, in the order of frames and of reading in a frame
+ *   found             receives how many there are; where that is more than `room`, the first `room`
+ *                     are told. There are never more than one in (side / 2 + 1)^2 pixels of a frame
+ * Returns DRIFTFIT_OK, _BAD_ARGUMENT, _NO_MEMORY or _FAILED. */
+int driftfit_find_spots(driftfit_fitter* fitter, const driftfit_options* options,
+                        const driftfit_frames* frames, double min_net_gradient,
+                        driftfit_spot* spots, size_t room, size_t* found, char* message,
+                        size_t message_size);
+
+/* A row of Picasso's table /locs: pixels, from the centre of a frame's first one; photons are the
+ * whole Gaussian's, bg a pixel's, both in electrons, or pixel units without a gain. */
+typedef struct driftfit_localization {
+  uint32_t frame;
+  float x, y, photons, sx, sy, bg, lpx, lpy, ellipticity, net_gradient;
+} driftfit_localization;
+
+/* Finds the spots of whole frames and fits them: the rows of `driftfit --every-spot`, to the bit.
+ * Fits that have not converged, and those that end more than a quarter of the side (2 px at least)
+ * from where their spot was found, are left out. Not with weighted least squares.
+ *   options, frames  as in driftfit_find_spots(), but that side is that of the ROIs, 4 to 64; the
+ *                    box has that, or one less where it is even
+ *   first            number of the first frame
+ *   found            never more than driftfit_find_spots() finds with that box */
+int driftfit_localize(driftfit_fitter* fitter, const driftfit_options* options,
+                      const driftfit_frames* frames, double min_net_gradient, uint32_t first,
+                      driftfit_localization* localizations, size_t room, size_t* found,
+                      char* message, size_t message_size);
+
+/* Which instruction set the CPU fits by: "avx512", "avx2", "sse4" or "baseline", the best that the
+ * processor has unless one is chosen. Results of one are the same to the bit wherever it is. */
+const char* driftfit_instruction_set(void);
+
+/* Chooses one, or with "auto" the best, for the whole process. Returns DRIFTFIT_OK, or
+ * _BAD_ARGUMENT with a sentence that names those that can be had. */
+int driftfit_use_instruction_set(const char* name, char* message, size_t message_size);
+
 /* The defaults, in as much of the struct as `size` bytes hold (sizeof(driftfit_swarm_options)). */
 void driftfit_default_swarm_options(driftfit_swarm_options* swarm, uint32_t size);
 

@@ -12,7 +12,7 @@
 
 #include "camera/recording/image_stack.hpp"
 #include "fitter/fitter.hpp"
-#include "tools/driftfit/hot_pixels.hpp"
+#include "tools/driftfit/spot_search.hpp"
 
 namespace driftd::tools {
 

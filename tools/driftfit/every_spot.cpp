@@ -7,27 +7,16 @@
 #include <exception>
 #include <thread>
 
+#include "fitter/spots/spot_rules.hpp"
+
 namespace driftd::tools {
-namespace {
-
-/// A fit that ends further from its maximum than this share of the ROI, or these pixels, has found
-/// another spot.
-constexpr double kReachShare = 0.25;
-constexpr double kMinReachPx = 2;
-
-int origin(int centre_px, int roi_px, int size_px) noexcept {
-  return std::clamp(centre_px - roi_px / 2, 0, size_px - roi_px);
-}
-
-}  // namespace
-
 EverySpot::EverySpot(const camera::StackShape& shape, int roi_px, double min_net_gradient,
                      SpotFitter& fitter, const CameraMaps& maps)
     : shape_(shape),
       roi_px_(roi_px),
       fitter_(fitter),
       hot_(maps.hot()),
-      search_({.box_px = roi_px % 2 == 1 ? roi_px : roi_px - 1,
+      search_({.box_px = fitter::box_of(roi_px),
                .min_net_gradient = min_net_gradient,
                .least_noise = maps.rounding_noise()}),
       rois_(shape, roi_px, maps),
@@ -61,9 +50,10 @@ void EverySpot::search(const std::byte* frames, std::size_t count) {
 
 /// Where the ROI of a spot not yet fitted begins.
 Pick EverySpot::roi_of(const Spot& spot) const noexcept {
-  return {
-      .x_px = static_cast<double>(origin(static_cast<int>(spot.x_px), roi_px_, shape_.width_px)),
-      .y_px = static_cast<double>(origin(static_cast<int>(spot.y_px), roi_px_, shape_.height_px))};
+  return {.x_px = static_cast<double>(
+              fitter::roi_origin(static_cast<int>(spot.x_px), roi_px_, shape_.width_px)),
+          .y_px = static_cast<double>(
+              fitter::roi_origin(static_cast<int>(spot.y_px), roi_px_, shape_.height_px))};
 }
 
 void EverySpot::fit(const std::byte* frames, std::int64_t first) {
@@ -81,7 +71,7 @@ void EverySpot::fit(const std::byte* frames, std::int64_t first) {
 
 /// Leaves those of spots_ that fits_ found to be spots, near where they were sought.
 void EverySpot::keep_fitted() {
-  const double reach_px = std::max(kMinReachPx, kReachShare * roi_px_);
+  const double reach_px = fitter::reach_px(roi_px_);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < spots_.size(); ++i) {
     if (!fitter::converged(fits_[i].status)) continue;

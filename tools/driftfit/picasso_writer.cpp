@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include <algorithm>
+#include <cstdint>
 
 #include "base/yaml/scalar.hpp"
+#include "fitter/spots/localize.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/localization_files.hpp"
 #include "tools/driftfit/picasso_rows.hpp"
@@ -10,19 +11,23 @@ namespace driftd::tools {
 namespace {
 
 PicassoRow row_of(const Spot& spot, const Units& units) {
-  const Photons photons = photons_of(spot.fit, units);
-  const auto [narrow, wide] = std::minmax(spot.fit.sigma_x_px, spot.fit.sigma_y_px);
-  return {.frame = static_cast<std::uint32_t>(spot.frame),
-          .x = static_cast<float>(spot.x_px),
-          .y = static_cast<float>(spot.y_px),
-          .photons = static_cast<float>(photons.signal),
-          .sx = spot.fit.sigma_x_px,
-          .sy = spot.fit.sigma_y_px,
-          .bg = static_cast<float>(photons.background),
-          .lpx = spot.fit.x_sd_px,
-          .lpy = spot.fit.y_sd_px,
-          .ellipticity = (wide - narrow) / wide,
-          .net_gradient = spot.net_gradient,
+  const fitter::PicassoLocalization row = fitter::picasso_row(
+      static_cast<std::uint32_t>(spot.frame), spot.x_px, spot.y_px, spot.fit, spot.net_gradient,
+      {.roi_px = units.roi_px,
+       .estimator = units.estimator,
+       .noise = units.noise,
+       .excess_noise = units.excess_noise});
+  return {.frame = row.frame,
+          .x = row.x,
+          .y = row.y,
+          .photons = row.photons,
+          .sx = row.sx,
+          .sy = row.sy,
+          .bg = row.bg,
+          .lpx = row.lpx,
+          .lpy = row.lpy,
+          .ellipticity = row.ellipticity,
+          .net_gradient = row.net_gradient,
           .group = spot.marker};
 }
 

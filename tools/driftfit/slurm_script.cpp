@@ -105,6 +105,10 @@ std::string write_slurm_script(const SlurmOptions& given) {
   resolve(app, options, texts);
   const std::string output = texts.prefix;
   std::error_code error;
+  for (const auto& stack : texts.stack) {
+    if (!std::filesystem::exists(stack, error))
+      throw InputError(stack, "there is no such file or folder");
+  }
   const auto folder = std::filesystem::current_path(error);
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path script = output + "_slurm.sh";

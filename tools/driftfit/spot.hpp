@@ -9,6 +9,7 @@
 
 #include "camera/recording/image_stack.hpp"
 #include "fitter/fitter.hpp"
+#include "fitter/spots/photons.hpp"
 
 namespace driftd::tools {
 
@@ -42,13 +43,7 @@ struct Units {
   float excess_noise = 1;    ///< see SpotFitterSettings
 };
 
-struct Photons {
-  double signal = 0;         ///< 2 pi sigma_x sigma_y amplitude: the whole of the Gaussian
-  double background = 0;     ///< a pixel's, above the camera's offset
-  double background_sd = 0;  ///< a pixel's: of the residuals, or by the noise model (likelihood,
-                             ///< weights)
-};
-
+using fitter::Photons;
 Photons photons_of(const fitter::Localization& fit, const Units& units);
 
 /// A stack's pixels as the fitter knows them.

@@ -20,6 +20,8 @@
     fits = driftd_fit.fit_frames(frames, coordinates, 11, estimator="poisson",     # of an sCMOS
                                  gain_map=gain, offset_map=offset, variance_map=variance)
 
+    locs = driftd_fit.localize(frames, 9, gain=0.46, offset=100)    # what driftfit --every-spot writes
+
 Lengths are pixels, the centre of an image's first pixel is (0, 0), x counts columns. Amplitude and
 background are in pixel units; ``*_sd`` are standard deviations. docs/internals/fitter.md has the method.
 """
@@ -36,12 +38,14 @@ import numpy as np
 from . import arguments, clipped, gpu, interrupts, libdriftfit, negative_light
 from .arguments import MAX_SIDE, MIN_SIDE, PIXEL_TYPES
 from .libdriftfit import PARAMETERS, FitError, LibraryMissing
-from .records import DETAILS, LEVELS, PLACE, RESULT, START, STATUS, SWARM_REPORT, converged
+from .records import (DETAILS, LEVELS, LOCALIZATION, PLACE, RESULT, SPOT, START, STATUS, SWARM_REPORT,
+                      converged)
 from .work import Work, frame_work, image_work, pointer
 
-__all__ = ["BACKENDS", "DETAILS", "ESTIMATORS", "LEVELS", "MAX_SIDE", "MIN_SIDE", "MODELS", "PARAMETERS",
-           "PIXEL_TYPES", "PLACE", "RESULT", "START", "STATUS", "SWARM_REPORT", "FitError", "Fitter",
-           "LibraryMissing", "converged", "fit", "fit_frames", "pinned", "search"]
+__all__ = ["BACKENDS", "DETAILS", "ESTIMATORS", "LEVELS", "LOCALIZATION", "MAX_SIDE", "MIN_SIDE", "MODELS",
+           "PARAMETERS", "PIXEL_TYPES", "PLACE", "RESULT", "SPOT", "START", "STATUS", "SWARM_REPORT", "FitError",
+           "Fitter", "LibraryMissing", "converged", "find_spots", "fit", "fit_frames", "instruction_set", "localize",
+           "pinned", "search", "use_instruction_set"]
 
 MODELS = {"circular": 0, "elliptical": 1, "rotated": 2}
 ESTIMATORS = {"implicit": 0, "least_squares": 1, "weighted_least_squares": 2, "poisson": 3}
@@ -359,6 +363,124 @@ class Fitter:
         self._look_at(lambda: work.pixels, settings)
         return work.results, found
 
+    def find_spots(self, frames: np.ndarray, box: int, min_net_gradient: float = 0, *,
+                   gain_map: np.ndarray | None = None, offset_map: np.ndarray | None = None,
+                   variance_map: np.ndarray | None = None, **options: float) -> np.ndarray:
+        """Finds the spots of whole frames, as ``driftfit --every-spot`` does: where a pixel is the largest
+        of a box whose net gradient (Schnitzbauer et al. 2017, as in Picasso) exceeds a limit.
+
+        Parameters
+        ----------
+        frames : as in `fit_frames`, but not on a GPU
+        box : int
+            Side of the box, odd, 3 to 63.
+        min_net_gradient : float
+            In the unit of the pixels, electrons with `gain_map`; 0: 8 standard deviations of the net
+            gradient of each frame's own noise.
+        gain_map, offset_map, variance_map : as in `fit_frames`
+            What the variances call more than 16 times noisier than the median pixel, or gone (infinite),
+            is seen as the mean of its neighbours. A pixel that has no such gain (1e-12 to 1e12), offset
+            (finite) or variance (0 or more) is refused.
+        **options
+            offset, saturation, with maps: as in `fit_frames`.
+
+        Returns
+        -------
+        array, shape (n,), dtype `SPOT`
+            In the order of frames, and of rows and columns in a frame.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Arrays or options of another kind; the text says what was found and what is allowed.
+        FitError
+            A libdriftfit without this call.
+        """
+        box = arguments.number("box", box, arguments.BOX)
+        return self._in_frames("find_spots", SPOT, frames, box, box, min_net_gradient, [],
+                               _settings("circular", "implicit", (), options),
+                               {"gain_map": gain_map, "offset_map": offset_map, "variance_map": variance_map})
+
+    def localize(self, frames: np.ndarray, side: int = 9, model: str = "circular", estimator: str = "implicit", *,
+                 first: int = 0, min_net_gradient: float = 0, gain_map: np.ndarray | None = None,
+                 offset_map: np.ndarray | None = None, variance_map: np.ndarray | None = None,
+                 **options: float) -> np.ndarray:
+        """Finds and fits the spots of whole frames: the rows that ``driftfit --every-spot`` writes, to the bit.
+
+        Parameters
+        ----------
+        frames, min_net_gradient, gain_map, offset_map, variance_map : as in `find_spots`
+        side : int
+            Of the ROIs, 4 to 64 pixels; spots are sought in boxes of that, or one pixel less where it is even.
+        model, estimator : as in `fit`
+            But not "weighted_least_squares", whose weights are given to single images.
+        first : int
+            Number of the first frame.
+        **options
+            As in `fit`.
+
+        Returns
+        -------
+        array, shape (n,), dtype `LOCALIZATION`
+            Picasso's: pixels from the centre of the first one; photons and background in electrons with a
+            gain, else in the pixels' unit.
+
+        Raises
+        ------
+        TypeError, ValueError
+            Arrays or options of another kind; the text says what was found and what is allowed.
+        FitError
+            What the GPU reported, or a libdriftfit without this call.
+        """
+        side = arguments.number("side", side, arguments.SIDE)
+        first = arguments.number("first", first, arguments.FIRST_FRAME)
+        return self._in_frames("localize", LOCALIZATION, frames, side, side - 1 + side % 2, min_net_gradient, [first],
+                               _settings(model, estimator, (), options),
+                               {"gain_map": gain_map, "offset_map": offset_map, "variance_map": variance_map})
+
+    def _in_frames(self, name: str, dtype: np.dtype, frames, side: int, box: int, min_net_gradient: float, first: list,
+                   settings: libdriftfit.Options, maps: dict) -> np.ndarray:
+        """Calls driftfit_NAME a block of frames at a time: there is room for as many spots as a block can hold."""
+        self._check_open()
+        function = getattr(_library, f"driftfit_{name}", None)
+        if function is None:
+            raise FitError(f"{name}: the libdriftfit that is loaded is older and does not know it")
+        frames = arguments.frames(frames)
+        if isinstance(frames, gpu.GpuArray):
+            raise TypeError("frames lie on a GPU; spots are found by the CPU: allowed are numpy arrays, .get() of CuPy, "
+                            ".cpu().numpy() of torch")
+        limit = arguments.number("min_net_gradient", min_net_gradient, arguments.NOT_NEGATIVE)
+        count, height, width = frames.shape
+        maps = {what: arguments.camera_map(what, given, (height, width))
+                for what, given in maps.items() if given is not None}
+        apart = box // 2 + 1  # any two spots of a frame, along rows or columns
+        most = max(-(-height // apart) * -(-width // apart), 1)
+        step = max((1 << 26) // max(frames[:1].nbytes, most * dtype.itemsize), 1)
+        found, message, made = ctypes.c_size_t(), ctypes.create_string_buffer(512), [np.empty(0, dtype)]
+        if self._fitting:
+            raise RuntimeError(_FITTING)
+        self._fitting = True
+        try:
+            for begin in range(0, count, step):
+                block = frames[begin:begin + step]
+                room = np.empty(most * len(block), dtype)
+                given = libdriftfit.Frames(
+                    size=ctypes.sizeof(libdriftfit.Frames), pixel_type=PIXEL_TYPES[frames.dtype], side=side, width=width,
+                    height=height, frame_count=len(block), pixels=block.ctypes.data, row_stride=frames.strides[1],
+                    frame_stride=frames.strides[0] if count > 1 else 0,
+                    **{what: array.ctypes.data for what, array in maps.items()})
+                code = function(self._handle, ctypes.byref(settings), ctypes.byref(given), limit,
+                                *(number + begin for number in first), room.ctypes.data, len(room), ctypes.byref(found),
+                                message, len(message))
+                if code:
+                    raise (ValueError if code == _BAD_ARGUMENT else FitError)(message.value.decode())
+                made.append(room[:found.value].copy())
+                if not first:
+                    made[-1]["frame"] += begin
+        finally:
+            self._fitting = False
+        return np.concatenate(made)
+
     def _check_open(self) -> None:
         if not self._handle:
             raise ValueError("this Fitter is closed")
@@ -516,7 +638,45 @@ def fit_frames(frames: np.ndarray, coordinates: np.ndarray, side: int, model: st
         return fitter.fit_frames(frames, coordinates, side, model, estimator, start, **more)
 
 
-for _function in (fit, search, fit_frames):
+def find_spots(frames: np.ndarray, box: int, min_net_gradient: float = 0, *, threads: int = 0, **more) -> np.ndarray:
+    """One `Fitter.find_spots` with a `Fitter` of its own; see both."""
+    with Fitter("cpu", threads) as fitter:
+        return fitter.find_spots(frames, box, min_net_gradient, **more)
+
+
+def localize(frames: np.ndarray, side: int = 9, model: str = "circular", estimator: str = "implicit", *,
+             backend: str = "auto", threads: int = 0, devices: Sequence[int] = (), **more) -> np.ndarray:
+    """One `Fitter.localize` with a `Fitter` of its own; see both."""
+    with Fitter(backend, threads, devices) as fitter:
+        return fitter.localize(frames, side, model, estimator, **more)
+
+
+def instruction_set() -> str:
+    """Which one the CPU fits by: "avx512", "avx2", "sse4" or "baseline"."""
+    with Fitter("cpu", 1):  # which loads the library
+        if not hasattr(_library, "driftfit_instruction_set"):
+            raise FitError("instruction_set: the libdriftfit that is loaded is older and does not know it")
+        return _library.driftfit_instruction_set().decode()
+
+
+def use_instruction_set(name: str) -> None:
+    """Chooses one for the whole process, or "auto", the best that the processor has: results of one are the same to
+    the bit on any processor that has it.
+
+    Raises
+    ------
+    ValueError
+        One that cannot be had; the text names those that can.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"an instruction set is {name!r}; allowed is a name")
+    instruction_set()
+    message = ctypes.create_string_buffer(512)
+    if _library.driftfit_use_instruction_set(name.encode(), message, len(message)):
+        raise ValueError(message.value.decode())
+
+
+for _function in (fit, search, fit_frames, find_spots, localize):
     _method = getattr(Fitter, _function.__name__)
     _own = list(inspect.signature(_function).parameters.values())[:-1]
     *_others, _options = list(inspect.signature(_method).parameters.values())[1:]

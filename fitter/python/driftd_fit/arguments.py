@@ -53,6 +53,7 @@ SWARM_OPTIONS = {
     "seed": Range(0, 2**64 - 1, whole=True), "first_image": Range(0, 2**64 - 1, whole=True)}
 THREADS, DEVICE = Range(0, 1024, whole=True), Range(0, 1023, whole=True)
 SIDE = Range(MIN_SIDE, MAX_SIDE, whole=True)
+BOX, FIRST_FRAME = Range(3, 63, whole=True), Range(0, 2**32 - 1, whole=True)
 
 
 def _kind(value) -> str:

@@ -107,6 +107,13 @@ def load() -> ctypes.CDLL:
         library.driftfit_allocate_pinned.argtypes, library.driftfit_allocate_pinned.restype = (
             [size], pointer)
         library.driftfit_free_pinned.argtypes, library.driftfit_free_pinned.restype = [pointer], None
+    if hasattr(library, "driftfit_localize"):
+        library.driftfit_find_spots.argtypes = [pointer, pointer, pointer, ctypes.c_double, pointer, size, pointer,
+                                                ctypes.c_char_p, size]
+        library.driftfit_localize.argtypes = [pointer, pointer, pointer, ctypes.c_double, ctypes.c_uint32, pointer, size,
+                                              pointer, ctypes.c_char_p, size]
+        library.driftfit_instruction_set.restype = ctypes.c_char_p
+        library.driftfit_use_instruction_set.argtypes = [ctypes.c_char_p, ctypes.c_char_p, size]
     library.driftfit_default_swarm_options.argtypes = [pointer, ctypes.c_uint32]
     library.driftfit_default_swarm_options.restype = None
     library.driftfit_search.argtypes = [pointer, pointer, pointer, pointer, pointer, pointer,

@@ -27,6 +27,11 @@ PLACE = np.dtype([(name, np.int32) for name in ("x", "y", "frame")])
 SWARM_REPORT = np.dtype([(name, np.float32) for name in
                          ("x", "y", "sigma_x", "sigma_y", "x_spread", "y_spread",
                           "sigma_x_spread", "sigma_y_spread", "chi_square")])
+#: What `Fitter.find_spots` finds; the bytes of driftfit_spot.
+SPOT = np.dtype([(name, np.int32) for name in ("x", "y", "frame")] + [("net_gradient", np.float32)])
+#: What `Fitter.localize` gives: a row of Picasso's table /locs; the bytes of driftfit_localization.
+LOCALIZATION = np.dtype([("frame", np.uint32)] + [(name, np.float32) for name in (
+    "x", "y", "photons", "sx", "sy", "bg", "lpx", "lpy", "ellipticity", "net_gradient")])
 #: Names of ``status``.
 STATUS = ("converged_residuum", "converged_decrease", "converged_step", "iteration_limit",
           "not_converged", "bad_input")

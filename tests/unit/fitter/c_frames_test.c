@@ -196,8 +196,70 @@ static void goes_on_between_blocks(driftfit_fitter* fitter) {
   CHECK(results[last].background == 101.5f);
 }
 
+/* Of frames with gaps, as many as there is room for; the others are counted. */
+static void finds_and_localizes_spots(driftfit_fitter* fitter) {
+  driftfit_frames frames = whole();
+  driftfit_spot spots[FRAMES] = {{-1, -1, -1, 0}, {-1, -1, -1, 0}};
+  driftfit_localization locs[FRAMES];
+  char message[200] = "old";
+  size_t found = 77;
+  frames.count = 0;
+  frames.places = NULL;
+  CHECK(driftfit_find_spots(fitter, NULL, &frames, 1000, spots, FRAMES, &found, message,
+                            sizeof message) == DRIFTFIT_OK);
+  CHECK(message[0] == '\0' && found == FRAMES);
+  CHECK(spots[0].x == 10 && spots[0].y == 10 && spots[0].frame == 0);
+  CHECK(spots[1].x == 28 && spots[1].y == 20 && spots[1].frame == 1);
+  CHECK(spots[0].net_gradient > 1000);
+  spots[0].x = spots[1].x = -1;
+  CHECK(driftfit_find_spots(fitter, NULL, &frames, 1000, spots, 1, &found, NULL, 0) == DRIFTFIT_OK);
+  CHECK(found == FRAMES && spots[0].x == 10 && spots[1].x == -1);
+  CHECK(driftfit_find_spots(fitter, NULL, &frames, 1000, NULL, 0, &found, NULL, 0) == DRIFTFIT_OK);
+  CHECK(found == FRAMES);
+  CHECK(driftfit_localize(fitter, NULL, &frames, 1000, 5, locs, FRAMES, &found, NULL, 0) ==
+        DRIFTFIT_OK);
+  CHECK(found == FRAMES && locs[0].frame == 5 && locs[1].frame == 6);
+  CHECK(fabsf(locs[0].x - 10.3f) < 0.01f && fabsf(locs[1].y - 20.1f) < 0.01f);
+  CHECK(fabsf(locs[0].sx - 1.4f) < 0.02f && locs[0].lpx > 0);
+
+  found = 77;
+  frames.side = 4;
+  CHECK(driftfit_find_spots(fitter, NULL, &frames, 0, spots, FRAMES, &found, message,
+                            sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "odd") != NULL && found == 0);
+  frames.side = SIDE;
+  frames.places = places;
+  CHECK(driftfit_localize(fitter, NULL, &frames, 0, 0, locs, FRAMES, &found, message,
+                          sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "places") != NULL);
+  frames.places = NULL;
+  frames.row_stride = 3;
+  CHECK(driftfit_localize(fitter, NULL, &frames, 0, 0, locs, FRAMES, &found, message,
+                          sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "row_stride") != NULL);
+  frames = whole();
+  frames.places = NULL;
+  CHECK(driftfit_localize(fitter, NULL, &frames, 0, 0, NULL, 1, &found, message, sizeof message) ==
+        DRIFTFIT_BAD_ARGUMENT);
+  CHECK(driftfit_localize(fitter, NULL, NULL, 0, 0, locs, 1, &found, message, sizeof message) ==
+        DRIFTFIT_BAD_ARGUMENT);
+  CHECK(driftfit_localize(NULL, NULL, &frames, 0, 0, locs, 1, &found, message, sizeof message) ==
+        DRIFTFIT_BAD_ARGUMENT);
+}
+
+static void an_instruction_set_is_chosen(void) {
+  char message[200] = "old";
+  CHECK(driftfit_use_instruction_set("baseline", message, sizeof message) == DRIFTFIT_OK);
+  CHECK(strcmp(driftfit_instruction_set(), "baseline") == 0 && message[0] == '\0');
+  CHECK(driftfit_use_instruction_set("mmx", message, sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "baseline") != NULL && strcmp(driftfit_instruction_set(), "baseline") == 0);
+  CHECK(driftfit_use_instruction_set(NULL, message, sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(driftfit_use_instruction_set("auto", message, sizeof message) == DRIFTFIT_OK);
+}
+
 int main(void) {
   draw();
+  an_instruction_set_is_chosen();
   for (int threads = 1; threads <= 2; ++threads) {
     driftfit_fitter* fitter = NULL;
     CHECK(driftfit_create(DRIFTFIT_CPU, threads, NULL, 0, &fitter, NULL, 0) == DRIFTFIT_OK);
@@ -205,6 +267,7 @@ int main(void) {
     strides_are_filled_in(fitter);
     refuses_senseless_frames(fitter);
     goes_on_between_blocks(fitter);
+    finds_and_localizes_spots(fitter);
     driftfit_destroy(fitter);
   }
   return failures != 0;

@@ -418,7 +418,8 @@ class Fits(unittest.TestCase):
         later = {"driftfit_fit_images": ".1", "driftfit_search": ".2",
                  "driftfit_default_swarm_options": ".2", "driftfit_backend_reason": ".3",
                  "driftfit_fit_frames": ".4", "driftfit_allocate_pinned": ".5",
-                 "driftfit_free_pinned": ".5"}
+                 "driftfit_free_pinned": ".5", "driftfit_find_spots": ".6", "driftfit_localize": ".6",
+                 "driftfit_instruction_set": ".6", "driftfit_use_instruction_set": ".6"}
         for symbol in symbols:
             name, version = symbol.split("@@")
             self.assertRegex(name, r"^driftfit_\w+$")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/driftfit/hot_pixels.hpp"
+#include "tools/driftfit/spot_search.hpp"
 
 #include <cmath>
 #include <limits>

@@ -203,6 +203,26 @@ class Refused(WithShards):
         self.assertIn("--roi is for the fit of a stack", self.run_program("--roi", 7, "merge", "-o", self.out, code=2))
         self.assertEqual(self.names(), [])
 
+    def test_a_script_for_slurm_is_written_for_what_shards_will_take(self):
+        def script(*more, code, shards=2):
+            return self.run_program("slurm", "--shards", shards, *more, code=code)
+        self.assertIn("--shard is for --every-spot", script(self.stack, "-o", self.out, code=2))
+        self.assertIn("none.tif: there is no such file or folder",
+                      script(self.folder / "none.tif", "--every-spot", "-o", self.out, code=1))
+        self.assertIn("slurm gives each shard its --shard",
+                      script(self.stack, "--every-spot", "-o", self.out, "--shard", "1/2", code=2))
+        self.assertIn("--shard needs --output OUT", script(self.stack, "--every-spot", code=2))
+        for wrong in 0, 10001:
+            self.assertIn("--shards", script(self.stack, "--every-spot", "-o", self.out, code=2, shards=wrong))
+        self.assertIn("stack is required", script("--every-spot", "-o", self.out, code=2))
+        self.assertEqual(self.names(), [])
+        self.assertIn("submits 2 shards", script(self.stack, "--every-spot", "-o", self.out, code=0))
+        self.assertIn("out_slurm.sh: exists already; --overwrite replaces it",
+                      script(self.stack, "--every-spot", "-o", self.out, code=3))
+        script(self.stack, "--every-spot", "-o", self.out, "--overwrite", code=0)
+        self.assertEqual(self.names(), ["out_slurm.sh"])
+        self.assertIn("merge --overwrite -o ", (self.folder / "out_slurm.sh").read_text())
+
     def test_what_makes_no_whole_is_not_merged(self):
         self.assertIn("there are no shards, ", self.merge(code=1))
         self.shards(4)

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "camera/recording/image_stack.hpp"
+#include "fitter/spots/frame_shape.hpp"
 
-namespace driftd::tools {
+namespace driftd::fitter {
 
 /// What rounding to whole counts adds to a pixel's variance, counts^2.
 constexpr float kRoundingVariance = 1.0f / 12.0f;
@@ -35,7 +35,7 @@ class HotPixels {
   float median_variance() const noexcept { return median_; }
   /// A frame with them filled in: `copy`, or where there are none the frame itself.
   /// @param frame  of the shape of the map
-  const std::byte* filled(const camera::StackShape& shape, const std::byte* frame,
+  const std::byte* filled(const FrameShape& shape, const std::byte* frame,
                           std::vector<std::byte>& copy) const;
 
  private:
@@ -52,4 +52,4 @@ class HotPixels {
   std::vector<std::uint32_t> sources_;
 };
 
-}  // namespace driftd::tools
+}  // namespace driftd::fitter

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-#include "tools/driftfit/hot_pixels.hpp"
+#include "fitter/spots/hot_pixels.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
-namespace driftd::tools {
+#include "fitter/options.hpp"
+
+namespace driftd::fitter {
 namespace {
 
 /// What is deeper in a hole stays as it is. No fit finds a spot there.
@@ -68,22 +70,22 @@ void HotPixels::fill(Pixel* frame) const noexcept {
   }
 }
 
-const std::byte* HotPixels::filled(const camera::StackShape& shape, const std::byte* frame,
+const std::byte* HotPixels::filled(const FrameShape& shape, const std::byte* frame,
                                    std::vector<std::byte>& copy) const {
   if (fills_.empty()) return frame;
-  copy.assign(frame, frame + shape.frame_bytes());
+  copy.assign(frame, frame + shape.pixels() * bytes_per_pixel(shape.type));
   switch (shape.type) {
-    case camera::PixelType::U8:
+    case PixelType::U8:
       fill(reinterpret_cast<std::uint8_t*>(copy.data()));
       break;
-    case camera::PixelType::U16:
+    case PixelType::U16:
       fill(reinterpret_cast<std::uint16_t*>(copy.data()));
       break;
-    case camera::PixelType::F32:
+    case PixelType::F32:
       fill(reinterpret_cast<float*>(copy.data()));
       break;
   }
   return copy.data();
 }
 
-}  // namespace driftd::tools
+}  // namespace driftd::fitter

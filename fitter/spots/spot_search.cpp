@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/driftfit/spot_search.hpp"
+#include "fitter/spots/spot_search.hpp"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 #include <string>
 #include <type_traits>
 
-namespace driftd::tools {
+namespace driftd::fitter {
 namespace {
 
 /// Median of |N(0, 1)|: turns a median absolute difference into a standard deviation.
@@ -54,7 +54,7 @@ std::uint16_t in_order(const std::vector<std::uint16_t>& values, std::size_t ran
 /// The median difference of horizontal neighbours that differ. Nothing where these are few, or are
 /// the flanks of spots in an image without noise.
 template <class Pixel>
-std::optional<double> median_where_different(const camera::StackShape& shape, const Pixel* frame) {
+std::optional<double> median_where_different(const FrameShape& shape, const Pixel* frame) {
   std::vector<float> differences;
   std::size_t triples = 0, turns = 0;
   const auto width = static_cast<std::size_t>(shape.width_px);
@@ -83,7 +83,7 @@ std::optional<double> median_where_different(const camera::StackShape& shape, co
 /// background hardly show in their median.
 /// @param least  of float pixels
 template <class Pixel>
-double pixel_noise(const camera::StackShape& shape, const Pixel* frame, double least) {
+double pixel_noise(const FrameShape& shape, const Pixel* frame, double least) {
   constexpr bool kIsWhole = std::numeric_limits<Pixel>::is_integer;
   using Difference = std::conditional_t<kIsWhole, std::uint16_t, float>;
   const std::size_t pixels = shape.pixels();
@@ -210,7 +210,7 @@ float SpotSearch::net_gradient(const Pixel* centre, int width) const {
 }
 
 template <class Pixel>
-float SpotSearch::net_gradient_at_border(const camera::StackShape& shape, const Pixel* frame, int x,
+float SpotSearch::net_gradient_at_border(const FrameShape& shape, const Pixel* frame, int x,
                                          int y) const {
   const int reach = half_px_ + 1;
   const float* weight = weights_.data();
@@ -231,8 +231,7 @@ float SpotSearch::net_gradient_at_border(const camera::StackShape& shape, const 
 }
 
 template <class Pixel>
-std::vector<FoundSpot> SpotSearch::find_in(const camera::StackShape& shape,
-                                           const Pixel* frame) const {
+std::vector<FoundSpot> SpotSearch::find_in(const FrameShape& shape, const Pixel* frame) const {
   std::vector<FoundSpot> found;
   const int width = shape.width_px;
   const int height = shape.height_px;
@@ -270,18 +269,17 @@ std::vector<FoundSpot> SpotSearch::find_in(const camera::StackShape& shape,
   return found;
 }
 
-std::vector<FoundSpot> SpotSearch::find(const camera::StackShape& shape,
-                                        const std::byte* frame) const {
+std::vector<FoundSpot> SpotSearch::find(const FrameShape& shape, const std::byte* frame) const {
   if (std::min(shape.width_px, shape.height_px) < settings_.box_px) return {};
   switch (shape.type) {
-    case camera::PixelType::U8:
+    case PixelType::U8:
       return find_in(shape, reinterpret_cast<const std::uint8_t*>(frame));
-    case camera::PixelType::U16:
+    case PixelType::U16:
       return find_in(shape, reinterpret_cast<const std::uint16_t*>(frame));
-    case camera::PixelType::F32:
+    case PixelType::F32:
       break;
   }
   return find_in(shape, reinterpret_cast<const float*>(frame));
 }
 
-}  // namespace driftd::tools
+}  // namespace driftd::fitter

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT
+"""`driftd_fit.distributed` on a scheduler and workers of Dask's own, processes of this computer."""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(SOURCE / "fitter/python"), str(SOURCE / "tests/unit/tools/driftfit")]
+from driftfit_program import PROGRAM, WithFolder, drifting, h5py, np  # noqa: E402
+
+os.environ["DRIFTFIT_LIBRARY"] = str(pathlib.Path(PROGRAM).resolve().parents[1] / "lib/libdriftfit.so.1")
+try:
+    import dask
+    import dask.array as da
+    from dask.distributed import Client
+    from driftd_fit import distributed
+except ImportError as error:
+    print(f"SKIPPED: {error} (python3-distributed)")
+    sys.exit(0)
+try:
+    import zarr
+except ImportError:
+    zarr = None
+
+ENDS = "thunderstorm.csv", "locs.hdf5", "locs.yaml"
+
+
+def fails(frames):
+    raise OSError("no such disk")
+
+
+class OnDask(WithFolder):  # tier: full
+    def setUp(self):
+        super().setUp()
+        self.frames = np.tile(drifting(60)[0], (5, 1, 1))
+        self.out = self.folder / "out"
+        self.address = self.folder / "scheduler.json"
+        self.environment = os.environ | {"PYTHONPATH": str(SOURCE / "fitter/python")}
+        self.start("scheduler", "--host", "127.0.0.1", "--port", 0, "--scheduler-file", self.address, "--no-dashboard")
+        self.workers = [self.worker() for _ in range(2)]
+        self.client = Client(scheduler_file=str(self.address))
+        self.addCleanup(self.client.close)
+        self.client.wait_for_workers(2)
+        stack = self.write_raw(self.frames)
+        self.run_program(stack, "--every-spot", "-o", self.folder / "one", "--gain", 0.46)
+
+    def start(self, kind, *arguments):
+        with open(self.folder / f"{kind}.log", "a") as log:
+            child = subprocess.Popen([sys.executable, "-m", f"distributed.cli.dask_{kind}", *map(str, arguments)], stdout=log,
+                                     stderr=log, env=self.environment, cwd=self.folder)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        return child
+
+    def worker(self):
+        return self.start("worker", "--scheduler-file", self.address, "--nthreads", 1, "--no-nanny", "--no-dashboard",
+                          "--local-directory", self.folder / "dask")
+
+    def assert_as_one_run(self, ends):
+        for end in ends:
+            self.assertEqual((self.folder / f"out_{end}").read_bytes(), (self.folder / f"one_{end}").read_bytes(), end)
+        left = [p.name for p in self.folder.iterdir() if "shard" in p.name or "block" in p.name or p.name.startswith(".")]
+        self.assertEqual(left, [])
+
+    def assert_locs(self):
+        with h5py.File(self.folder / "one_locs.hdf5") as one, h5py.File(self.folder / "out_locs.hdf5") as out:
+            self.assertEqual(one["locs"][:].tobytes(), out["locs"][:].tobytes())
+            self.assertEqual(one["locs"].dtype, out["locs"].dtype)
+        self.assert_as_one_run([])
+
+    def test_a_file_is_fitted_by_the_workers_as_by_one_run(self):
+        said = distributed.localize(self.folder / "stack.raw", self.out, self.client, program=PROGRAM, gain=0.46)
+        self.assertIn("8 shards, 300 frames, 1500 localizations", said)
+        self.assert_as_one_run(ENDS)
+
+    def test_what_driftfit_refuses_is_said(self):
+        with self.assertRaisesRegex(RuntimeError, "--roi is 97; .* at most 96|not in range"):
+            distributed.localize(self.folder / "stack.raw", self.out, self.client, program=PROGRAM, roi=97)
+
+    def test_a_worker_that_is_killed_costs_its_block_alone(self):
+        """Each block notes that it begins, and takes a second, so that the kill comes in the middle of one."""
+        begun = self.folder / "begun"
+        slow = self.folder / "slow"
+        slow.write_text(f'#!/bin/sh\necho "$*" >> {begun}\ncase "$*" in *--shard*) sleep 1 ;; esac\nexec {PROGRAM} "$@"\n')
+        slow.chmod(0o755)
+        killer = subprocess.Popen(["sh", "-c", f"until [ -e {begun} ] && [ $(wc -l < {begun}) -ge 6 ]; do sleep 0.1; done; "
+                                   f"kill -9 {self.workers[0].pid}"])
+        self.addCleanup(killer.wait)
+        said = distributed.localize(self.folder / "stack.raw", self.out, self.client, blocks=10, program=slow, gain=0.46)
+        self.assertIsNotNone(self.workers[0].wait(60))
+        self.assertIn("10 shards, 300 frames", said)
+        self.assert_as_one_run(ENDS)
+        shards = [line.split("--shard ")[1] for line in begun.read_text().splitlines() if "--shard" in line]
+        self.assertEqual(len(set(shards)), 10)
+
+    def test_a_memory_map_is_refused(self):
+        mapped = np.memmap(self.folder / "stack.raw", np.uint16, "r", shape=self.frames.shape)
+        with self.assertRaisesRegex(TypeError, "allowed is its path"):
+            distributed.localize(mapped, self.out, self.client)
+
+    def test_blocks_that_are_there_are_not_done_again(self):
+        """A worker fails at one block of an array, whose frames are of another kind: the others stay."""
+        pieces = [da.from_array(self.frames[i:i + 50], chunks=-1) for i in range(0, 300, 50)]
+        broken = da.concatenate([*pieces[:3], pieces[3].map_blocks(fails, dtype=np.uint16), *pieces[4:]])
+        with self.assertRaisesRegex(Exception, "no such disk"):
+            distributed.localize(broken, self.out, self.client, blocks=6, gain=0.46)
+        there = list(self.folder.glob("out_block-*.npy"))
+        self.assertEqual(len(there), 5)
+        first = min(there, key=lambda p: int(p.name.split("-")[-2]))
+        np.save(first, np.load(first)[:0])  # which would be done again with 250
+        said = distributed.localize(da.concatenate(pieces), self.out, self.client, blocks=6, gain=0.46)
+        self.assertIn("6 blocks, 300 frames, 1250 localizations", said)
+
+    def test_arrays_in_pieces_of_any_shape(self):
+        arrays = {"numpy": self.frames, "dask": da.from_array(self.frames, chunks=(7, 40, 96))}
+        if zarr is not None:
+            zarr.save(str(self.folder / "s.zarr"), self.frames)
+            arrays["zarr"] = self.folder / "s.zarr"
+        for kind, stack in arrays.items():
+            with self.subTest(kind):
+                said = distributed.localize(stack, self.out, self.client, blocks=6, gain=0.46)
+                self.assertIn("6 blocks, 300 frames, 1500 localizations", said)
+                self.assert_locs()
+                with self.assertRaisesRegex(FileExistsError, "out_locs.hdf5 exists already"):
+                    distributed.localize(stack, self.out, self.client, gain=0.46)
+                (self.folder / "out_locs.hdf5").unlink()
+
+
+if __name__ == "__main__":
+    unittest.main()
