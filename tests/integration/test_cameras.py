@@ -106,6 +106,28 @@ class LeftByOthers(unittest.TestCase):
         self.assertIn("region_width_px: asked 250, has 248", said)
         self.assertEqual(rig.daemon.stop(), 0)
 
+    def test_a_gain_is_set_while_it_sends_where_the_camera_counts_it_as_a_factor(self):
+        rig = self.rig
+        self.start_sim("dialect: {names: legacy, gain: factor}")
+        rig.start_daemon(rig.config())
+        rig.wait_markers()
+        now = rig.client.exposure(gain_db=6, exposure_us=500)
+        self.assertAlmostEqual(now["gain_db"], 6, delta=0.1)
+        self.assertAlmostEqual(now["exposure_us"], 500, delta=1)
+        self.assertAlmostEqual(now["gain_range_db"][1], 24.08, delta=0.1)
+
+    def test_a_gain_in_steps_of_the_cameras_own_is_refused_and_the_exposure_is_set(self):
+        rig = self.rig
+        self.start_sim("dialect: {gain: raw}")
+        rig.start_daemon(rig.config())
+        rig.wait_markers()
+        with self.assertRaisesRegex(driftd.DriftdError, "this camera has no gain that can be set here"):
+            rig.client.exposure(gain_db=6)
+        now = rig.client.exposure(exposure_us=500)
+        self.assertAlmostEqual(now["exposure_us"], 500, delta=1)
+        self.assertIsNone(now["gain_db"])
+        self.assertIsNone(now["gain_range_db"])
+
     def test_a_region_beyond_the_sensor_ends_the_daemon_with_both_numbers(self):
         rig = self.rig
         self.start_sim("")
