@@ -132,25 +132,26 @@ std::string PageSite::hello(const Instance& instance, const std::string& session
   const Session* const login = sessions_ ? sessions_->find(session) : nullptr;
   const std::string why =
       instance.why_observe().empty() ? forbidden_to(session) : instance.why_observe();
-  return packed({{"kind", "hello"},
-                 {"instances", names},
-                 {"instance", instance.name()},
-                 {"version", version_},
-                 {"role", instance.may_operate() && why.empty() ? "operate" : "observe"},
-                 {"why_observe", why},
-                 {"csrf", csrf_of(session)},
-                 {"login", login == nullptr ? json() : json(login->login.name)},
-                 {"logs_out", login != nullptr && !login->login.token_hash.empty()},
-                 {"config",
-                  {{"pixel_size_nm", config.optics.pixel_size_nm},
-                   {"gain_e_per_adu", config.camera.gain_e_per_adu},
-                   {"exposure_us", config.camera.exposure_us},
-                   {"gain_db", config.camera.gain_db},
-                   {"frame_rate_hz", config.camera.frame_rate_hz},
-                   {"saturation_adu", config.camera.saturation_adu},
-                   {"tolerance_nm", config.gate.tolerance_nm},
-                   {"max_range_nm", config.control.range_limit_nm},
-                   {"stage_is_calibrated", config.stage.acquaint == control::AcquaintWhen::Held}}}});
+  return packed(
+      {{"kind", "hello"},
+       {"instances", names},
+       {"instance", instance.name()},
+       {"version", version_},
+       {"role", instance.may_operate() && why.empty() ? "operate" : "observe"},
+       {"why_observe", why},
+       {"csrf", csrf_of(session)},
+       {"login", login == nullptr ? json() : json(login->login.name)},
+       {"logs_out", login != nullptr && !login->login.token_hash.empty()},
+       {"config",
+        {{"pixel_size_nm", config.optics.pixel_size_nm},
+         {"gain_e_per_adu", config.camera.gain_e_per_adu},
+         {"exposure_us", config.camera.exposure_us},
+         {"gain_db", config.camera.gain_db},
+         {"frame_rate_hz", config.camera.frame_rate_hz},
+         {"saturation_adu", config.camera.saturation_adu},
+         {"tolerance_nm", config.gate.tolerance_nm},
+         {"max_range_nm", config.control.range_limit_nm},
+         {"stage_is_calibrated", config.stage.acquaint == control::AcquaintWhen::Held}}}});
 }
 
 std::optional<Response> PageSite::refuse(const Request& request) {

@@ -157,7 +157,7 @@ json Tools::proposal_of(const json& word, bool stage_is_right) const {
 }
 
 void Tools::propose(bool stage_is_right, std::int64_t now_ns, const Done& done) {
-  instance_.command({{"command", "calibration"}}, now_ns,
+  instance_.command({{"command", "calibration"}}, {}, now_ns,
                     [this, stage_is_right, done](unsigned status, const json& word) {
                       if (status != 200 || !flag_of(word, "ok"))
                         return done(json_response(status, word));
@@ -171,7 +171,7 @@ void Tools::write_stage(const json& asked, std::int64_t now_ns, const Done& done
   const json run = asked.value("run", json());
   const bool stage_is_right = flag_of(asked, "stage_is_right");
   instance_.command(
-      {{"command", "calibration"}}, now_ns,
+      {{"command", "calibration"}}, {}, now_ns,
       [this, run, stage_is_right, done](unsigned status, const json& word) {
         if (status != 200 || !flag_of(word, "ok")) return done(json_response(status, word));
         if (text_of(word, "phase") != "done" || word.value("run", json()) != run)
@@ -206,7 +206,7 @@ void Tools::have_it_loaded(const clients::CalibrationFile& file, const KeyValues
   spdlog::info("{}: {}", instance_.name(), fmt::join(lines, " "));
   if (!reloads) return done({{"lines", lines}, {"restart", restart}});
   instance_.command(
-      {{"command", "reload"}}, now_ns, [lines, done](unsigned, const json& reply) mutable {
+      {{"command", "reload"}}, {}, now_ns, [lines, done](unsigned, const json& reply) mutable {
         const bool ok = flag_of(reply, "ok");
         lines.push_back(ok ? "Taken over by driftd: " + text_of(reply, "text") + '.'
                            : "Not taken over by driftd: " + text_of(reply, "error") + '.');

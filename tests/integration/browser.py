@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pathlib
 import shutil
 import time
 import unittest
@@ -34,6 +35,14 @@ def until(condition, what: str, timeout_s: float = DEADLINE_S):
             raise AssertionError(f"never: {what}")
         time.sleep(0.05)
     return value
+
+
+def make_small(file: pathlib.Path, width: int) -> None:
+    """For the docs."""
+    from PIL import Image  # python3-pil
+    with Image.open(file) as image:
+        small = image.convert("RGB").resize((width, image.height * width // image.width), Image.LANCZOS)
+    small.quantize(256, method=1).save(file, optimize=True)
 
 
 class Web:
@@ -218,4 +227,4 @@ class Clean(unittest.TestCase):
         self.assertEqual([asked for asked in browser.requests() if not asked.startswith(own)], [])
 
 
-__all__ = ["Browser", "Clean", "Keys", "PageRig", "Web", "until"]
+__all__ = ["Browser", "Clean", "Keys", "PageRig", "Web", "make_small", "until"]

@@ -298,7 +298,12 @@ class Service(unittest.TestCase):
 
     def test_restart_by_command_starts_anew_with_what_a_reload_cannot_change(self):
         rig = self.rig
-        rig.start_locked()
+        systemd = self.enterContext(Notified(rig.folder / "notify"))
+        rig.start_sim()
+        rig.start_daemon(rig.config(), NOTIFY_SOCKET=str(systemd.path))
+        rig.wait_markers()
+        rig.client.lock()
+        rig.wait_state("locked")
         with self.assertRaisesRegex(driftd.DriftdError, "only while the lock is idle"):
             rig.client.request("restart")
         rig.client.unlock()
@@ -314,6 +319,9 @@ class Service(unittest.TestCase):
         self.assertEqual(anew["state"], "idle")
         self.assertIsNone(rig.daemon.child.poll())  # the same process
         self.assertEqual(rig.daemon.text().count("configuration: "), 2)
+        systemd.wait_for(b"READY=1", 2)
+        self.assertEqual([told for told in systemd.messages if not told.startswith(b"STATUS=")],
+                         [b"READY=1", b"RELOADING=1", b"READY=1"])  # for systemd it has not stopped
         rig.client.lock()
         rig.wait_state("locked")
 

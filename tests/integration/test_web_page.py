@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from browser import Browser, Clean, PageRig, Web, until
+from browser import Browser, Clean, PageRig, Web, make_small, until
 from harness import BIN, CalmRig
 
 
@@ -335,16 +335,10 @@ class Pictures(unittest.TestCase):  # tier: full
             time.sleep(1)
             browser.picture(str(folder / "web-phone.png"))
             if kept:
-                self.make_small(folder)
+                make_small(folder / "web.png", 1000)
+                make_small(folder / "web-phone.png", 390)
             for name in ("web.png", "web-phone.png"):
                 self.assertGreater((folder / name).stat().st_size, 10_000)
-
-    def make_small(self, folder: pathlib.Path) -> None:
-        from PIL import Image  # python3-pil
-        for name, width in (("web.png", 1000), ("web-phone.png", 390)):
-            with Image.open(folder / name) as image:
-                small = image.convert("RGB").resize((width, image.height * width // image.width), Image.LANCZOS)
-            small.quantize(256, method=1).save(folder / name, optimize=True)
 
 
 if __name__ == "__main__":

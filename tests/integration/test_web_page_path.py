@@ -4,12 +4,13 @@ time, which a thread lets pass: no busy machine changes what is found."""
 from __future__ import annotations
 
 import math
+import os
 import pathlib
 import threading
 import time
 import unittest
 
-from browser import Browser, Clean, Web, until
+from browser import Browser, Clean, Web, make_small, until
 from test_calibrate import MATRIX, SCALE, WORLD
 from virtual_rig import VirtualRig
 
@@ -103,6 +104,8 @@ class Path(Clean):  # tier: full
         browser.wait_text("state-word", "Calibrating")
         button = self.step(browser, "a calibration has found it, and it is not written yet")
         self.assertIn("stage.image_to_stage", browser.text("proposal-lines"))
+        if (folder := os.environ.get("DRIFTD_WEB_PICTURES")) is not None:
+            self.keep_pictures(browser, pathlib.Path(folder))
         self.assertIn("The pixel is right", browser.text("proposal-question-text"))
         browser.run("document.getElementById('stage-is-right').click()")
         browser.wait_text("proposal-lines", "optics.pixel_size_nm")
@@ -119,6 +122,16 @@ class Path(Clean):  # tier: full
         line = next(line for line in written.read_text().splitlines() if "image_to_stage" in line)
         found = [float(part) for part in line.split(":")[1].replace("[", "").replace("]", "").split(",")]
         self.assertLess(max(math.dist(found[:2], MATRIX[0]), math.dist(found[2:], MATRIX[1])), 0.02 * SCALE)
+
+    def keep_pictures(self, browser: Browser, folder: pathlib.Path) -> None:
+        """Of docs/use/web.md."""
+        browser.run("document.getElementById('reply').textContent = ''")
+        for name, of in (("web-begin.png", "begin-title"), ("web-calibration.png", "calibration-title")):
+            section = browser.element(of).find_element("xpath", "..")
+            browser.run("arguments[0].scrollIntoView()", section)
+            time.sleep(1)
+            section.screenshot(str(folder / name))
+            make_small(folder / name, min(section.size["width"], 1000))
 
     def lock(self, browser: Browser) -> None:
         self.step(browser, "\u2013 Lock: not yet.").click()

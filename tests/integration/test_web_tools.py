@@ -9,7 +9,7 @@ import struct
 import time
 import unittest
 
-from harness import DEADLINE_S, SLOW, new_rig
+from harness import DEADLINE_S, new_rig
 from test_calibrate import IGNORANT, WORLD
 from web_client import Web
 

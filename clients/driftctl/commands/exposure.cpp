@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/process/option_range.hpp"
-#include "clients/driftctl/commands/question.hpp"
 #include "clients/common/calibration/same_instrument.hpp"
+#include "clients/driftctl/commands/question.hpp"
 #include "clients/driftctl/commands/write_calibration.hpp"
 
 namespace driftd::clients {

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "base/counted.hpp"
+#include "clients/common/calibration/same_instrument.hpp"
 #include "clients/common/daemon_view.hpp"
 #include "clients/driftctl/commands/question.hpp"
-#include "clients/common/calibration/same_instrument.hpp"
 #include "clients/driftctl/commands/write_calibration.hpp"
 
 namespace driftd::clients {

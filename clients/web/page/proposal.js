@@ -50,7 +50,7 @@ export class Proposal {
     show($("proposal-question"), question !== null && this.state !== "written");
     setText($("proposal-question-text"), (question ?? []).join("\n"));
     setText($("proposal-problem"), this.state === "problem" ? `\u25b2 Not to be written from here: ${sentence(problem)}` : "");
-    setText($("proposal-file"), this.state === "open" ? `It is written to ${file}; a file of before is kept.` : "");
+    setText($("proposal-file"), this.state === "open" ? `It goes to ${file}; the file before is kept beside it.` : "");
     setList($("proposal-written"), (written?.lines ?? []).map(sentence));
     show($("do-write-restart"), written?.restart === true);
     $("do-write").disabled = this.state !== "open";
