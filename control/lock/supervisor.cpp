@@ -40,6 +40,10 @@ bool is_of_stage(LockReason reason) noexcept {
 /// last sets a new zero.
 constexpr int kFramesWithoutMove = 2;
 
+/// The monitor foretells the sample's motion from its last 48 moves: of frames that come faster
+/// than this they are too short a time for slow vibrations, so some are passed over.
+constexpr std::int64_t kWatchedNs = 1'600'000;
+
 bool is_same_description(const ControllerSettings& a, const ControllerSettings& b) noexcept {
   return a.image_to_stage == b.image_to_stage && a.stage_delay_us == b.stage_delay_us &&
          a.stage_time_constant_us == b.stage_time_constant_us &&
@@ -71,12 +75,18 @@ void Supervisor::change_settings(const SupervisorSettings& settings) noexcept {
 LockSettings Supervisor::time_outs() const noexcept {
   LockSettings lock = settings_.lock;
   const int frames =
-      std::max(settings_.reference_frames, settings_.rest_moves_to_lock + kFramesWithoutMove);
+      std::max(settings_.reference_frames,
+               frames_per_watch() * settings_.rest_moves_to_lock + kFramesWithoutMove);
   lock.reference_timeout_ns =
       period_.timeout_ns(lock.reference_timeout_ns, kPeriodsOfReference * frames);
   lock.hold_timeout_ns =
       period_.timeout_ns(lock.hold_timeout_ns, kPeriodsToResume * lock.good_frames_to_resume);
   return lock;
+}
+
+int Supervisor::frames_per_watch() const noexcept {
+  const double frames = period_.ns() > 0 ? std::ceil(kWatchedNs / period_.ns()) : 1;
+  return static_cast<int>(std::clamp(frames, 1.0, 16.0));
 }
 
 int Supervisor::rest_moves_missing() const noexcept {
@@ -89,7 +99,7 @@ int Supervisor::reference_frames() const noexcept {
 
 int Supervisor::frames_to_know_rest() const noexcept {
   const int missing = rest_moves_missing();
-  return missing == 0 ? 1 : missing + kFramesWithoutMove;
+  return missing == 0 ? 1 : frames_per_watch() * missing + kFramesWithoutMove;
 }
 
 void Supervisor::feed(LockEvent event, std::int64_t now_ns) noexcept {
@@ -255,6 +265,8 @@ void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
   // How the sample moved meanwhile says nothing of the stage, nor where that is said to be while a
   // command has not left.
   if (blind_ || is_excused(facts)) monitor_.skip_move();
+  if (facts.taken_ns - watched_ns_ < kWatchedNs) return;
+  watched_ns_ = facts.taken_ns;
   const ImageToStage& m = controller_.stage().image_to_stage();
   stage_verdict_ = monitor_.update({.moved_nm = m.apply(facts.drift->frame_drift_nm),
                                     .covariance_nm2 = m.spread(facts.drift->frame_covariance_nm2),

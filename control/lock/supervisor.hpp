@@ -197,6 +197,7 @@ class Supervisor {
 
  private:
   int rest_moves_missing() const noexcept;
+  int frames_per_watch() const noexcept;
   LockEvent verdict_of(const FrameFacts& facts) noexcept;
   std::optional<LockEvent> report_of(StageSays stage) const noexcept;
   bool is_jump(const FrameFacts& facts) const noexcept;
@@ -260,6 +261,7 @@ class Supervisor {
   Vec2 jumped_nm_;
   Vec2 last_corrected_nm_;  ///< corrected_nm() of that frame
   std::int64_t last_measured_ns_ = 0;
+  std::int64_t watched_ns_ = 0;  ///< when the last frame was taken that the monitor saw
   int excuses_ = 0;  ///< for frames that say nothing of the stage, as a command left late
   std::int64_t unsent_ns_ = 0;  ///< when a command was last seen not to have left; 0: never
   bool blind_ = false;          ///< no drift since last_measured_ns_

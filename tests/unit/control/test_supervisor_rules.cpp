@@ -332,6 +332,16 @@ TEST_CASE("a stage that is stuck is found though each command waits in a busy co
   CHECK(bench.reason() == LockReason::StageNotFollowing);
 }
 
+TEST_CASE("the monitor sees frames at least 1.6 ms apart, and a reference has enough of them") {
+  Feed feed(test::supervisor_settings(), 1 * kMs);
+  const int at_first = feed.supervisor.reference_frames();
+  for (int i = 0; i < 11; ++i) feed.frame();  // of which it sees six
+  CHECK(feed.supervisor.reference_frames() == 2 * (at_first - 5) - 2);
+  Feed slower(test::supervisor_settings(), 2 * kMs);
+  for (int i = 0; i < 11; ++i) slower.frame();
+  CHECK(slower.supervisor.reference_frames() == at_first - 10);
+}
+
 TEST_CASE("a calibration takes the stage along from where it is, and only while that can leave") {
   Feed feed;
   feed.lock();
