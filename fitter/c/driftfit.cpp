@@ -8,8 +8,10 @@
 #include <limits>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fitter/batch_back_end.hpp"
@@ -329,16 +331,23 @@ Frames whole_frames(const driftfit_frames& given, int least_px) {
   return fits.frames;
 }
 
-/// Calls find(), and hands on as many of its results as there is room for. @returns a code
-template <class Result, class Find>
+/// Hands on what find() finds by what make() has made of the arguments, as much of it as there is
+/// room for. @returns a code
+template <class Result, class Make, class Find>
 int in_frames(const driftfit_fitter* fitter, Result* results, std::size_t room, std::size_t* count,
-              char* message, std::size_t message_size, const Find& find) {
-  return guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
+              char* message, std::size_t message_size, const Make& make, const Find& find) {
+  std::optional<FrameSpots> frames;
+  const int checked = guarded(DRIFTFIT_BAD_ARGUMENT, message, message_size, [&] {
     if (fitter == nullptr) throw FitterError("driftfit: no fitter given");
     if (count == nullptr || (results == nullptr && room > 0))
       throw FitterError("driftfit: no place given for results, or for how many there are");
     *count = 0;
-    const auto found = find();
+    frames.emplace(make());
+    return DRIFTFIT_OK;
+  });
+  if (checked != DRIFTFIT_OK) return checked;
+  return guarded(DRIFTFIT_FAILED, message, message_size, [&] {
+    const auto found = find(*frames);
     static_assert(sizeof(Result) == sizeof(found[0]));
     *count = found.size();
     if (!found.empty() && room > 0)
@@ -525,33 +534,46 @@ int driftfit_find_spots(driftfit_fitter* fitter, const driftfit_options* given,
                         const driftfit_frames* frames, double min_net_gradient,
                         driftfit_spot* spots, size_t room, size_t* found, char* message,
                         size_t message_size) {
-  return in_frames(fitter, spots, room, found, message, message_size, [&] {
+  const auto make = [&] {
     driftfit_frames f = all_frames(frames);
     const int box_px = f.side;
-    if (box_px % 2 == 0) check_range("side, of a box, which is odd,", box_px, 3, 2);
-    check_range("side, of a box,", box_px, 3, kMostBoxPx);
+    if (box_px % 2 == 0 || box_px < 3 || box_px > kMostBoxPx)
+      throw FitterError("driftfit: side is " + std::to_string(box_px) +
+                        ", allowed are of a box odd numbers from 3 to " +
+                        std::to_string(kMostBoxPx));
     f.side = kMinRoiPx;
     const Frames whole = whole_frames(f, 1);
-    return FrameSpots(whole, options_beside(whole, given), box_px, min_net_gradient)
-        .find(fitter->threads);
-  });
+    return FrameSpots(whole, options_beside(whole, given), box_px, min_net_gradient);
+  };
+  return in_frames(fitter, spots, room, found, message, message_size, make,
+                   [&](const FrameSpots& whole) { return whole.find(fitter->threads); });
 }
 
 int driftfit_localize(driftfit_fitter* fitter, const driftfit_options* given,
                       const driftfit_frames* frames, double min_net_gradient, uint32_t first,
                       driftfit_localization* localizations, size_t room, size_t* found,
                       char* message, size_t message_size) {
-  return in_frames(fitter, localizations, room, found, message, message_size, [&] {
+  int side = 0;
+  float excess_noise = 1;
+  const auto make = [&] {
     const driftfit_frames f = all_frames(frames);
     const Frames whole = whole_frames(f, f.side);
     driftfit_options o = all_options(given);
-    const float excess_noise = o.excess_noise;
-    static_cast<void>(options_beside(whole, &o));  // which looks at that, too
-    o.excess_noise = 1;
-    const FitOptions options = options_beside(whole, &o);
-    return FrameSpots(whole, options, box_of(f.side), min_net_gradient)
-        .localize(fitter->back_end, f.side, excess_noise, first, fitter->threads);
-  });
+    const FitOptions all = options_beside(whole, &o);
+    check_options(all);
+    if (needs_variances(all.estimator))
+      throw FitterError(
+          "driftfit: estimator is 2 (weighted least squares), whose weights are given to single "
+          "images; allowed are 0 (implicit), 1 (plain least squares) and 3 (Poisson likelihood)");
+    side = f.side;
+    excess_noise = std::exchange(o.excess_noise, 1.0f);
+    return FrameSpots(whole, options_beside(whole, &o), box_of(side), min_net_gradient);
+  };
+  return in_frames(fitter, localizations, room, found, message, message_size, make,
+                   [&](const FrameSpots& whole) {
+                     return whole.localize(fitter->back_end, side, excess_noise, first,
+                                           fitter->threads);
+                   });
 }
 
 const char* driftfit_instruction_set(void) {

@@ -196,10 +196,6 @@ void FrameSpots::cut(const std::vector<FrameSpot>& spots, int roi_px,
 std::vector<PicassoLocalization> FrameSpots::localize(BatchBackEnd& back_end, int roi_px,
                                                       float excess_noise, std::uint32_t first,
                                                       int threads) const {
-  if (needs_variances(options_.estimator))
-    throw FitterError(
-        "driftfit: the estimator is 2 (weighted least squares), whose weights are given to single "
-        "images; allowed are 0 (implicit), 1 (plain least squares) and 3 (Poisson likelihood)");
   const std::vector<FrameSpot> spots = find(threads);
   std::vector<PicassoLocalization> localizations;
   if (spots.empty()) return localizations;

@@ -33,7 +33,7 @@ PicassoLocalization picasso_row(std::uint32_t frame, double x_px, double y_px,
 
 class FrameSpots {
  public:
-  /// @param frames   in the host's memory; must outlive this
+  /// @param frames   in the host's memory; their pixels and maps must outlive this
   /// @param options  of the pixels as they come
   /// @throws FitterError for maps with values that are none, or half of whose pixels are gone
   FrameSpots(const Frames& frames, const FitOptions& options, int box_px, double min_net_gradient);
@@ -41,6 +41,7 @@ class FrameSpots {
   /// In the order of frames, and of reading in a frame. The same for any number of threads.
   std::vector<FrameSpot> find(int threads) const;
   /// Finds and fits them, with numbers of frames from `first` on.
+  /// Not by weighted least squares, whose weights belong to single images.
   /// @param excess_noise  of the camera; the options are without
   /// @throws FitterError
   std::vector<PicassoLocalization> localize(BatchBackEnd& back_end, int roi_px, float excess_noise,
@@ -53,7 +54,7 @@ class FrameSpots {
   void cut(const std::vector<FrameSpot>& spots, int roi_px, std::vector<std::byte>& pixels,
            std::vector<float>& variances) const;
 
-  const Frames& frames_;
+  Frames frames_;
   FitOptions options_;  ///< of the pixels as they are fitted
   bool converts_ = false;
   float offset_adu_, gain_, saturation_adu_;
