@@ -107,7 +107,8 @@ class MarkerKeeper {
     Answer answer;
     std::optional<WantedPlace> place = std::nullopt;    ///< none: any markers ...
     std::optional<MarkerChoice> choice = std::nullopt;  ///< ... but for a choice
-    bool renews = false;                                ///< which is none: the same once more
+    std::uint64_t of = 0;       ///< adopted_ of the markers that it was chosen of
+    bool renews = false;        ///< which is none: the same once more
     std::int64_t until_ns = 0;  ///< for the frame, then for the markers' measurement
     nlohmann::json reply = nlohmann::json::object();
   };
@@ -136,6 +137,7 @@ class MarkerKeeper {
   bool are_measured() const noexcept;
   std::vector<control::Marker> kept(const MarkerChoice& choice) const;
   std::size_t most_markers() const noexcept;
+  void check_same_markers() const;
   void check_choice(const MarkerChoice& choice) const;
   std::string outside(control::Vec2 place_px) const;
   void finish_choice(const MarkerSearchResult& result, std::int64_t now_ns);

@@ -21,6 +21,7 @@ void MarkerKeeper::choose(MarkerChoice choice, Answer answer, std::int64_t now_n
     throw;
   }
   find_->choice = std::move(choice);
+  find_->of = adopted_;
 }
 
 bool MarkerKeeper::renew(bool gain_changed, Answer answer, std::int64_t now_ns) {
@@ -29,6 +30,7 @@ bool MarkerKeeper::renew(bool gain_changed, Answer answer, std::int64_t now_ns) 
   begin_find(std::move(answer), now_ns);
   find_->choice = MarkerChoice{};
   find_->renews = true;
+  find_->of = adopted_;
   if (gain_changed) saturation_adu_ = 0;
   return true;
 }
@@ -44,6 +46,15 @@ std::size_t MarkerKeeper::most_markers() const noexcept {
   const bool listed = config_.markers.mode == config::MarkerMode::List;
   const std::size_t most = listed ? control::kMaxMarkers : marker_capacity(config_);
   return may_make_fitter() ? most : std::min(most, fitter_.fitter->capacity());
+}
+
+/// @throws CommandRefused where others took the place of those that somebody saw: an id may be
+/// another's now
+void MarkerKeeper::check_same_markers() const {
+  if (find_->of != adopted_)
+    throw CommandRefused{
+        Refusal::Refused,
+        "other markers were taken into use meanwhile: see which, and choose again"};
 }
 
 /// @throws CommandRefused where nothing can come of it
@@ -90,8 +101,9 @@ bool MarkerKeeper::go_on_without_frame(std::int64_t now_ns) {
     if (loop_.has_taken_all()) relist(now_ns);
     return true;
   }
-  if (has_markers_ && !are_measured()) return true;
+  if (has_markers_ && !are_measured() && find_->of == adopted_) return true;
   try {
+    check_same_markers();
     check_choice(*find_->choice);
     if (!find_->choice->add.empty() || find_->renews) return false;
     // What was ordered meanwhile, a lock above all, decides.
@@ -114,7 +126,7 @@ void MarkerKeeper::finish_choice(const MarkerSearchResult& result, std::int64_t 
   const MarkerChoice& choice = *find_->choice;
   if (!result.no_spot.empty()) return end_find(CommandRefused{Refusal::NotFound, result.no_spot});
   if (engaged_meanwhile()) return;
-  if (has_markers_ && !are_measured())
+  if (has_markers_ && !are_measured() && find_->of == adopted_)
     return end_find(
         CommandRefused{Refusal::NoFrame, "no frame has shown the markers in use yet: ask again"});
   std::vector<control::Marker> markers;
@@ -125,6 +137,7 @@ void MarkerKeeper::finish_choice(const MarkerSearchResult& result, std::int64_t 
   as_chosen.chosen = chosen_ || !find_->renews;
   const int roi_px = (result.fitter ? *result.fitter : fitter_).fitter->roi_px();
   try {
+    check_same_markers();
     check_choice(choice);
     markers = kept(choice);
     add_spots(markers, has_markers_ ? loop_.markers() : MarkersReport{}, roi_px, choice,

@@ -15,6 +15,8 @@ using namespace driftd::daemon::test;
 
 namespace {
 
+constexpr std::uint32_t kListedId = 51;  ///< one of the lock's markers has it, too
+
 /// A lock on the fixture's spots was interrupted.
 struct Fixture : KeeperFixture {
   StateFolder folder;
@@ -26,7 +28,7 @@ struct Fixture : KeeperFixture {
   explicit Fixture(config::MarkerMode mode = config::MarkerMode::Auto, int roi_px = 13) {
     config.markers.mode = mode;
     if (mode == config::MarkerMode::List)
-      config.markers.list = {{77, 1050, 550, control::MarkerRole::Tracking}};
+      config.markers.list = {{kListedId, 1050, 550, control::MarkerRole::Tracking}};
     config.fitter.roi_px = roi_px == 13 ? 13 : 0;
     SavedLock lock = some_lock();
     lock.time = SavedTime::now();
@@ -117,7 +119,7 @@ TEST_CASE("listed markers wait for those of the interrupted lock, and are taken 
     CHECK(f.last(Kind::Markers) == nullptr);
     f.show(there ? moved(kSpots, 3, 3) : Spots{{20.4, 30.2}});
     REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
-    CHECK(f.adopted().estimator.markers()[0].id == (there ? 50 : 77));
+    CHECK(f.adopted().estimator.markers()[0].id == (there ? 50U : kListedId));
     // All may be dark: they are looked for until those listed are seen without them.
     CHECK(f.interrupted->status()["phase"] == (there ? "found" : "searching"));
     if (there) continue;
@@ -208,6 +210,29 @@ TEST_CASE("a choice puts the interrupted lock aside: nothing of its references i
   CHECK_THAT(asker.reply().fields["offer"].get<std::string>(),
              contains("markers were chosen since"));
   CHECK(refused_at_once([&] { f.interrupted->resumption(); }) == "refused");
+}
+
+TEST_CASE("a choice of markers that others took the place of meanwhile changes none of these") {
+  Fixture f(config::MarkerMode::List);
+  f.turn();
+  f.show({});  // in the dark those listed are followed, and the lock's looked for on
+  REQUIRE(f.until([&] { return f.last(Kind::Markers) != nullptr; }));
+  f.turn();
+  f.played.tell_markers(2, f.given());
+  f.turn(1000);
+  REQUIRE(f.played.ports.frame_copy.search.pending());
+  f.show(kSpots, 3);
+  f.before->turn(f.now_ns);  // the worker has it
+  Asker asker;
+  f.before->choose({.add = {}, .remove = {}, .tracking = {}, .witness = {kListedId}},
+                   asker.answer(), f.now_ns);
+  REQUIRE(f.until([&] { return asker.answered(); }));
+  CHECK(asker.code() == "refused");
+  CHECK_THAT(asker.text(), contains("other markers were taken into use meanwhile"));
+  REQUIRE(f.given().size() == 5);
+  CHECK(f.given()[1].id == kListedId);
+  CHECK(f.given()[1].role == control::MarkerRole::Tracking);
+  CHECK_FALSE(f.before->are_chosen());
 }
 
 TEST_CASE("markers that were chosen are so again after a restart, in their roles") {
