@@ -9,6 +9,7 @@ import unittest
 
 from browser import Browser, Clean, Web
 from harness import CalmRig
+from protocol import examples
 
 
 class Parts(Clean):
@@ -224,11 +225,26 @@ class Parts(Clean):
                    "", "See \u201cdriftctl doctor\u201d", ""])
 
     def test_a_day_of_plots_takes_little_memory(self):  # tier: full
-        """A day at 20 samples a second through the page itself."""
+        """A day at 20 samples a second through the page itself, with all else that comes: each ten seconds an event, status,
+        markers, advice, history, a picture and a spectrum."""
         before = self.browser.heap_bytes()
+        told = {kind: examples()[kind] for kind in ("status", "markers")}
         for hour in range(24):
             self.browser.run("""
-                const begin = 1000 + 3600 * arguments[0];
+                const begin = 1000 + 3600 * arguments[0], {status, markers} = arguments[1];
+                const other = (t) => {
+                  const pixels = new Uint16Array(65536).map((_, i) => (i * 7 + t) % 4096), density = Array(800).fill(t);
+                  const both = (v) => [[v], [v]], bin = {drift_nm: both(t), residual_nm: both(1), correction_nm: both(2)};
+                  driftdPage.take_({kind: 'status', status: {...status, time_ns: 1e9 * t}});
+                  driftdPage.take_({kind: 'markers', frame_id: t, markers: markers.markers.map((one) => ({...one, photons: t}))});
+                  driftdPage.take_({kind: 'advice', advice: [{axis: 'x', text: `advice ${t}`}]});
+                  driftdPage.take_({kind: 'history', append: true, span_s: 86400, step_s: 10, t0_s: t - 10, min: bin, max: bin, in_lock: [1]});
+                  driftdPage.take_({kind: 'image', frame_id: t, width: 256, height: 256, bin: 1, x0: 0, y0: 0, full_width: 256, full_height: 256,
+                                    offset_x_px: 0, offset_y_px: 0, max_value: 4095, saturated_at: 4095, saturated: 0,
+                                    histogram: Array(64).fill(t), rois: []}, pixels.buffer);
+                  driftdPage.take_({kind: 'spectrum', rate_hz: 100, seconds: 16, spacing_hz: 0.0625, noise_nm: [0.3, 0.4],
+                                    density_nm2_per_hz: [density, density], lines: [[], []], allan: [[], []]});
+                };
                 for (let second = 0; second < 3600; ++second) {
                   const t_s = Array.from({length: 20}, (_, i) => begin + second + i / 20);
                   const pair = () => [t_s.map((t) => Math.sin(t)), t_s.map((t) => Math.cos(t))];
@@ -236,8 +252,9 @@ class Parts(Clean):
                                     in_lock: t_s.map(() => true)});
                   if (second % 10 === 0)
                     driftdPage.take_({kind: 'event', events: [{level: 'info', text: `event ${second}`, time_ns: 1e9 * t_s[0]}]});
+                  if (second % 10 === 0) other(begin + second);
                 }
-                """, hour)
+                """, hour, told)
         self.assertEqual(self.browser.run("const e = driftdPage.rings.of(86400).extent([0]); return [e.low < -0.99, e.high > 0.99]"),
                          [True, True])
         self.assertLess(self.browser.run("return document.getElementById('log').children.length"), 300)
