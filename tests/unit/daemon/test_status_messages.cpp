@@ -220,6 +220,7 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
   CHECK(y["lines"][0]["look_alikes_hz"].empty());
   m.loop.motion[1].period_s = 1.0 / 30;
   model.lines[0].frequency_hz = 3;
+  model.lines[0].followed = false;
   const json slow = m.status()["control"]["axes"][1]["lines"][0];
   CHECK(slow["followed"] == false);
   REQUIRE(slow["look_alikes_hz"].size() == 4);
