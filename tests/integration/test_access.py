@@ -190,7 +190,8 @@ class Access(unittest.TestCase):
                 ("unlock", {}, "alice"), ("lock", {}, "alice"), ("reset", {}, "alice"),
                 ("place", {}, "alice olga piezo"), ("place", {"show": "a"}, "alice olga piezo"),
                 ("place", {"remove": "a"}, "alice"), ("place", {"save": "a"}, "alice"),
-                ("calibrate", {}, "alice"), ("reload", {}, "alice"), ("markers", {"find": True}, "alice"),
+                ("calibrate", {}, "alice"), ("reload", {}, "alice"), ("markers", {"find": True}, "alice"), ("markers", {"remove": [1]}, "alice"),
+                ("exposure", {}, "alice olga piezo"), ("exposure", {"gain_db": 3}, "alice"),
                 ("record", {"stop": True}, "alice"), ("stage", {}, "piezo")):
             for name in ("alice", "olga", "piezo"):
                 with self.subTest(command=command, name=name, **fields):
@@ -199,7 +200,7 @@ class Access(unittest.TestCase):
         reply = self.ask("olga", "lock", id=7)
         self.assertEqual(reply, {"ok": False, "id": 7, "code": "forbidden", "error":
                                  "olga has the role observe, not for lock: it may status, markers, snapshot, "
-                                 "calibration, record, place, access"})
+                                 "calibration, record, place, exposure, access"})
         for name, may in (("alice", True), ("olga", False), ("piezo", True)):
             with self.subTest(name):
                 self.assertTrue(self.keyed(zmq.SUB, name, self.ports["publish"]).poll(ANSWER_MS))
