@@ -54,7 +54,7 @@ void History::add(const Sample& sample) {
   }
 }
 
-json History::from(std::int64_t bin) const {
+json History::from(std::int64_t bin, std::int64_t count) const {
   json least, most;
   for (const char* name : kNames) {
     least[name] = json::array({json::array(), json::array()});
@@ -63,7 +63,7 @@ json History::from(std::int64_t bin) const {
   json in_lock = json::array();
   const std::int64_t over = bins_.empty() ? first_ : next() - 1;
   const std::int64_t begin = std::clamp(bin, first_, over);
-  for (std::int64_t i = begin; i < over; ++i) {
+  for (std::int64_t i = begin; i < std::min(over, begin + count); ++i) {
     const Bin& here = bins_[static_cast<std::size_t>(i - first_)];
     for (std::size_t curve = 0; curve < kCurves; ++curve) {
       for (std::size_t axis = 0; axis < 2; ++axis) {
@@ -83,6 +83,16 @@ json History::from(std::int64_t bin) const {
 
 json History::whole() const {
   return from(first_);
+}
+
+std::vector<json> History::parts() const {
+  constexpr std::int64_t kPart = 90;
+  std::vector<json> all = {from(first_, kPart)};
+  for (std::int64_t bin = first_ + kPart; bin < next() - 1; bin += kPart) {
+    all.push_back(from(bin, kPart));
+    all.back()["append"] = true;
+  }
+  return all;
 }
 
 std::optional<json> History::news() {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace driftd::web {
 
@@ -36,8 +37,10 @@ class History {
   static constexpr std::int64_t kBins = 8640;  ///< a day
 
   void add(const Sample& sample);
-  /// All bins that are over, as the message `history` has them.
+  /// All bins that are over, as the message `history` has them; and in parts of a quarter of an
+  /// hour.
   nlohmann::json whole() const;
+  std::vector<nlohmann::json> parts() const;
   /// Those that are over since this was asked last; nothing where none is. The whole, where the
   /// clock went back.
   std::optional<nlohmann::json> news();
@@ -50,7 +53,7 @@ class History {
   };
   static Bin empty_bin();
   std::int64_t next() const { return first_ + static_cast<std::int64_t>(bins_.size()); }
-  nlohmann::json from(std::int64_t bin) const;
+  nlohmann::json from(std::int64_t bin, std::int64_t count = kBins) const;
 
   std::deque<Bin> bins_;    ///< the last one is not over
   std::int64_t first_ = 0;  ///< number of the first: its time by kStepS

@@ -261,7 +261,7 @@ void Instance::ask_access(std::int64_t now_ns) {
 
 void Instance::ask_snapshot(const Wanted& wanted, std::int64_t now_ns) {
   if (wanted.images.empty() || snapshot_asked_ || now_ns - snapshot_ns_ < kSnapshotNs) return;
-  regions_ = wanted.images;
+  views_ = wanted.images;
   snapshot_asked_ = observe_->send(
       {{"command", "snapshot"}}, now_ns + kSnapshotWaitNs,
       [this](std::optional<clients::Reply> reply) {
@@ -269,9 +269,9 @@ void Instance::ask_snapshot(const Wanted& wanted, std::int64_t now_ns) {
         if (!reply || !reply->body.contains("frame")) return;
         const Snapshot snapshot = {reply->body["frame"], std::move(reply->attachment),
                                    options_.config.camera.saturation_adu};
-        for (const auto& region : regions_)
-          if (auto message = image_message(snapshot, region))
-            show_(std::make_shared<const std::string>(std::move(*message)), region);
+        for (const View& view : views_)
+          if (auto message = image_message(snapshot, view))
+            show_(std::make_shared<const std::string>(std::move(*message)), view);
       });
   if (snapshot_asked_) snapshot_ns_ = now_ns;
 }
@@ -284,11 +284,11 @@ void Instance::flush(std::int64_t now_ns) {
     fresh_.clear();
     while (minute_.size() > kMinute) minute_.pop_front();
   }
-  if (const auto news = history_.news()) tell(*news, {});
+  if (const auto news = history_.news()) tell(*news, Viewer::kHistory);
   if (markers_due_ && now_ns - markers_told_ns_ >= kMarkersNs) {
     markers_due_ = false;
     markers_told_ns_ = now_ns;
-    tell(markers_, "markers");
+    tell(markers_, "later markers");
   }
 }
 
@@ -296,7 +296,7 @@ void Instance::tell_spectrum(bool wanted, std::int64_t now_ns) {
   if (!wanted || !places_are_new_ || now_ns - spectrum_ns_ < kSpectrumNs) return;
   places_are_new_ = false;
   spectrum_ns_ = now_ns;
-  if (const auto spectrum = recent_.spectrum()) tell(*spectrum, "spectrum");
+  if (const auto spectrum = recent_.spectrum()) tell(*spectrum, "later spectrum");
 }
 
 void Instance::say_gone(const std::string& reason) {
@@ -317,7 +317,6 @@ std::vector<std::string> Instance::past() const {
     messages.push_back(packed({{"kind", "status"}, {"status", status_}}));
   if (gone_.empty() && advice_.is_object()) messages.push_back(packed(advice_));
   messages.push_back(packed(samples_message({minute_.begin(), minute_.end()}, true)));
-  messages.push_back(packed(history_.whole()));
   if (markers_.is_object()) messages.push_back(packed(markers_));
   messages.push_back(packed({{"kind", "event"}, {"past", true}, {"events", events_}}));
   return messages;
@@ -327,6 +326,12 @@ void Instance::whole_picture(std::int64_t now_ns, Requests::Done done) {
   const bool sent = observe_ != nullptr &&
                     observe_->send({{"command", "snapshot"}}, now_ns + kSnapshotWaitNs, done);
   if (!sent) done(std::nullopt);
+}
+
+std::vector<std::string> Instance::day() const {
+  std::vector<std::string> messages;
+  for (const json& part : history_.parts()) messages.push_back(packed(part));
+  return messages;
 }
 
 void Instance::command(const json& command, const std::string& forbidden, std::int64_t now_ns,

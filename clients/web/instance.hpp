@@ -35,7 +35,7 @@ struct InstanceOptions {
 
 /// What its tabs want, of all of them.
 struct Wanted {
-  std::vector<std::optional<Region>> images;  ///< nothing: the whole frame
+  std::vector<View> images;
   bool spectrum = false;
   bool tabs = false;  ///< there are some
 };
@@ -45,9 +45,9 @@ class Instance {
   /// To all tabs of this instance. @param slot  as Viewer::send() has it
   using Tell =
       std::function<void(const std::shared_ptr<const std::string>& message, std::string_view slot)>;
-  /// To the tabs that want this region.
-  using Show = std::function<void(const std::shared_ptr<const std::string>& message,
-                                  const std::optional<Region>& region)>;
+  /// To the tabs that want this.
+  using Show =
+      std::function<void(const std::shared_ptr<const std::string>& message, const View& view)>;
   /// Given the answer of a command, and its status of HTTP.
   using Answer = std::function<void(unsigned status, nlohmann::json reply)>;
 
@@ -66,8 +66,10 @@ class Instance {
   /// Of the daemon: another one after each start.
   const std::string& session() const noexcept { return session_; }
 
-  /// What a new tab is told after `hello`: the state and the past.
+  /// What a new tab is told after `hello`: the state and the past; and of the day's history what
+  /// may come when nothing else waits.
   std::vector<std::string> past() const;
+  std::vector<std::string> day() const;
   /// Often: takes what came, asks for what is due.
   void turn(const Wanted& wanted, std::int64_t now_ns);
   /// A command of a tab's. `answer` is called once, now or later.
@@ -131,7 +133,7 @@ class Instance {
   SampleSieve sieve_;
   std::vector<Sample> fresh_;
   std::deque<Sample> minute_;
-  std::vector<std::optional<Region>> regions_;
+  std::vector<View> views_;
 
   std::int64_t connected_ns_ = 0, status_ns_ = 0, flushed_ns_ = 0, access_ns_ = 0, snapshot_ns_ = 0,
                spectrum_ns_ = 0, markers_told_ns_ = 0, connect_again_ns_ = 0;

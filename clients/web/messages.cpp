@@ -255,8 +255,7 @@ bool take_wants(std::string_view text, Wants& wants) {
   return true;
 }
 
-std::optional<std::string> image_message(const Snapshot& snapshot,
-                                         const std::optional<Region>& region) {
+std::optional<std::string> image_message(const Snapshot& snapshot, const View& view) {
   const json& frame = snapshot.frame;
   const int full_width = whole(frame, "width_px");
   const int full_height = whole(frame, "height_px");
@@ -265,8 +264,13 @@ std::optional<std::string> image_message(const Snapshot& snapshot,
       snapshot.pixels.size() !=
           2 * static_cast<std::size_t>(full_width) * static_cast<std::size_t>(full_height))
     return std::nullopt;
-  const Region shown = within(region, full_width, full_height);
-  const int bin = (std::max(shown.width, shown.height) + kMostSide - 1) / kMostSide;
+  const Region shown = within(view.region, full_width, full_height);
+  int bin = (std::max(shown.width, shown.height) + kMostSide - 1) / kMostSide;
+  const auto bytes = [&shown](int by) {
+    return std::size_t{2} * static_cast<std::size_t>(std::max(1, shown.width / by)) *
+           static_cast<std::size_t>(std::max(1, shown.height / by));
+  };
+  while (bin < std::min(shown.width, shown.height) && bytes(bin) > view.most_bytes) ++bin;
   // What is left over at the end of a row is too narrow for a pixel of this picture.
   const int width = std::max(1, shown.width / bin);
   const int height = std::max(1, shown.height / bin);

@@ -62,9 +62,15 @@ struct Snapshot {
   int saturation = 0;  ///< from this value on a pixel is; 0: the format's largest value
 };
 inline constexpr int kMostSide = 512;
-/// @param region  nothing: the whole; what lies outside the frame is left out
+/// What a tab is shown: so little binned as its link allows.
+struct View {
+  std::optional<Region> region;                                     ///< nothing: the whole frame
+  std::size_t most_bytes = std::size_t{2} * kMostSide * kMostSide;  ///< of pixels
+
+  bool operator==(const View&) const = default;
+};
+/// What lies outside the frame is left out.
 /// @returns nothing where the snapshot is none of a daemon's
-std::optional<std::string> image_message(const Snapshot& snapshot,
-                                         const std::optional<Region>& region);
+std::optional<std::string> image_message(const Snapshot& snapshot, const View& view);
 
 }  // namespace driftd::web

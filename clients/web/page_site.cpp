@@ -42,10 +42,10 @@ PageSite::PageSite(std::vector<InstanceOptions> instances, Page page, Rules rule
       for (auto& [viewer, tab] : tabs_)
         if (tab.instance == instances_[i].get()) viewer->send(message, slot);
     };
-    const auto show = [this, i](const auto& message, const std::optional<Region>& region) {
+    const auto show = [this, i](const auto& message, const View& view) {
       for (auto& [viewer, tab] : tabs_)
-        if (tab.instance == instances_[i].get() && tab.wants.images && tab.wants.region == region)
-          viewer->send(message, "image");
+        if (tab.instance == instances_[i].get() && view_of(*viewer, tab) == view)
+          viewer->send(message, Viewer::kPicture);
     };
     instances_.push_back(std::make_unique<Instance>(context_, std::move(instances[i]), tell, show));
     tools_.push_back(std::make_unique<Tools>(*instances_.back(), tell));
@@ -66,15 +66,21 @@ Tools& PageSite::tools_of(const Instance& instance) {
                                           instances_.begin())];
 }
 
+std::optional<View> PageSite::view_of(const Viewer& viewer, const Tab& tab) {
+  const auto room = viewer.room_for_picture();
+  if (!tab.wants.images || !room) return std::nullopt;
+  return View{tab.wants.region, *room};
+}
+
 Wanted PageSite::wanted_of(const Instance& instance) const {
   Wanted wanted;
   for (const auto& [viewer, tab] : tabs_) {
     if (tab.instance != &instance) continue;
     wanted.tabs = true;
     wanted.spectrum = wanted.spectrum || tab.wants.spectrum;
-    if (tab.wants.images &&
-        std::ranges::find(wanted.images, tab.wants.region) == wanted.images.end())
-      wanted.images.push_back(tab.wants.region);
+    if (const auto view = view_of(*viewer, tab);
+        view && std::ranges::find(wanted.images, *view) == wanted.images.end())
+      wanted.images.push_back(*view);
   }
   return wanted;
 }
@@ -229,6 +235,8 @@ void PageSite::opened(Viewer& viewer, const Request& request) {
   viewer.send(shared(hello(*tab.instance, tab.session)), {});
   for (auto& past : {tab.instance->past(), tools_of(*tab.instance).past()})
     for (const std::string& message : past) viewer.send(shared(message), {});
+  for (std::string& message : tab.instance->day())
+    viewer.send(shared(std::move(message)), Viewer::kHistory);
 }
 
 bool PageSite::heard(Viewer& viewer, std::string_view text) {

@@ -49,6 +49,8 @@ class PageSite final : public Site {
   Instance* find(std::string_view name);
   Tools& tools_of(const Instance& instance);
   Wanted wanted_of(const Instance& instance) const;
+  /// What picture it may have now; nothing: none.
+  static std::optional<View> view_of(const Viewer& viewer, const Tab& tab);
   std::string hello(const Instance& instance, const std::string& session) const;
   /// Id of the session of a request, "": there is none.
   std::string session_of(const Request& request);

@@ -3,6 +3,8 @@
 
 #include "clients/web/peer_stream.hpp"
 // Before all else: see there.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <sys/socket.h>
@@ -15,23 +17,25 @@
 #include <boost/beast/http.hpp>
 #include <cctype>
 #include <cerrno>
-#include <deque>
 #include <list>
 #include <set>
 
 #include "clients/web/listener.hpp"
 #include "clients/web/request_rules.hpp"
+#include "clients/web/viewer_socket.hpp"
 
 namespace driftd::web {
 
 namespace http = beast::http;
-namespace websocket = beast::websocket;
 
 namespace {
 
 constexpr std::chrono::seconds kForEnd{2};  // until the peer hangs up after its answer
 constexpr std::size_t kRestBytes = std::size_t{256} * 1024;  // that come beside or after a request
-constexpr int kSendBufferBytes = 512 * 1024;
+/// What the system takes beyond what it could send already is old when it arrives.
+constexpr int kUnsentBytes = 8 * 1024;
+/// Of a file: what a proxy's buffers add is the proxy's.
+constexpr int kFileBufferBytes = 64 * 1024;
 /// Of the buffer that a request is read into: its headers and what came with them of its body.
 constexpr std::size_t kReadBytes = std::size_t{16} * 1024;
 
@@ -78,100 +82,11 @@ Response refusal_of(error_code error) {
   return {.status = 400, .body = "this is not a request of HTTP/1.1\n"};
 }
 
-class Socket final : public Viewer, public std::enable_shared_from_this<Socket> {
- public:
-  Socket(PeerStream stream, Site& site) : socket_(std::move(stream)), site_(site) {}
-  ~Socket() override {
-    if (opened_) site_.closed(*this);
-  }
-  Socket(const Socket&) = delete;
-  Socket& operator=(const Socket&) = delete;
-
-  template <class Fields>
-  void accept(const Fields& fields, Request request) {
-    beast::get_lowest_layer(socket_).expires_never();  // the WebSocket has its own time limits
-    socket_.set_option(websocket::stream_base::timeout{.handshake_timeout = Server::kForHeader,
-                                                       .idle_timeout = Server::kDeaf,
-                                                       .keep_alive_pings = true});
-    socket_.read_message_max(Server::kMostSaidBytes);
-    socket_.auto_fragment(false);
-    socket_.binary(true);
-    request_ = std::move(request);
-    socket_.async_accept(fields, [self = shared_from_this()](error_code error) {
-      if (error) return;
-      self->opened_ = true;
-      self->site_.opened(*self, self->request_);
-      self->read();
-    });
-  }
-
-  void send(std::shared_ptr<const std::string> message, std::string_view slot) override {
-    if (ended_) return;
-    const auto same = [slot](const Waiting& w) { return !slot.empty() && w.slot == slot; };
-    // The first is on its way while one is.
-    const auto from = waiting_.begin() + (writing_ ? 1 : 0);
-    if (const auto found = std::find_if(from, waiting_.end(), same); found != waiting_.end())
-      found->message = std::move(message);
-    else
-      waiting_.push_back({std::string(slot), std::move(message)});
-    if (waiting_.size() > Server::kMostWaiting) return drop();
-    if (!writing_) write();
-  }
-
-  void drop() override {
-    ended_ = true;
-    beast::get_lowest_layer(socket_).close();
-  }
-
- private:
-  struct Waiting {
-    std::string slot;
-    std::shared_ptr<const std::string> message;
-  };
-
-  void read() {
-    socket_.async_read(said_, [self = shared_from_this()](error_code error, std::size_t) {
-      if (error) return self->drop();
-      const auto bytes = self->said_.cdata();
-      const std::string text(static_cast<const char*>(bytes.data()), bytes.size());
-      self->said_.consume(self->said_.size());
-      if (!self->socket_.got_text() || !self->site_.heard(*self, text)) return self->drop();
-      self->read();
-    });
-  }
-
-  void write() {
-    writing_ = true;
-    deaf_.expires_after(Server::kDeaf);
-    deaf_.async_wait([weak = weak_from_this()](error_code error) {
-      const auto self = weak.lock();
-      if (!error && self) self->drop();
-    });
-    const std::string& message = *waiting_.front().message;
-    socket_.async_write(asio::buffer(message),
-                        [self = shared_from_this()](error_code error, std::size_t) {
-                          self->deaf_.cancel();
-                          if (error) return self->drop();
-                          self->waiting_.pop_front();
-                          self->writing_ = false;
-                          if (!self->waiting_.empty() && !self->ended_) self->write();
-                        });
-  }
-
-  websocket::stream<PeerStream> socket_;
-  Site& site_;
-  asio::steady_timer deaf_{socket_.get_executor()};
-  Request request_;
-  beast::flat_buffer said_;
-  std::deque<Waiting> waiting_;
-  bool opened_ = false, writing_ = false, ended_ = false;
-};
-
 /// A connection until its answer has gone, or until it is a WebSocket.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   struct Others {
-    std::list<std::weak_ptr<Socket>> viewers;
+    std::list<std::weak_ptr<ViewerSocket>> viewers;
     /// Those whose answer the site has not given yet: no operation of theirs keeps them.
     std::set<std::shared_ptr<Connection>> answered_later;
   };
@@ -247,7 +162,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::erase_if(others_.viewers, [](const auto& viewer) { return viewer.expired(); });
     if (others_.viewers.size() >= Server::kMostViewers)
       return finish({.status = 503, .body = "too many look at this already\n"});
-    const auto viewer = std::make_shared<Socket>(std::move(stream_), site_);
+    const auto viewer = std::make_shared<ViewerSocket>(std::move(stream_), site_);
     others_.viewers.push_back(viewer);
     viewer->accept(parser_.get(), std::move(request_));
   }
@@ -344,8 +259,10 @@ struct Server::Parts {
         close(descriptor);
         continue;
       }
-      const int bytes = kSendBufferBytes;
-      setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+      if (from.ss_family == AF_UNIX)
+        setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &kFileBufferBytes, sizeof(kFileBufferBytes));
+      else
+        setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
       sockaddr_storage bound_to{};
       socklen_t size = sizeof(bound_to);
       getsockname(descriptor, reinterpret_cast<sockaddr*>(&bound_to), &size);

@@ -50,10 +50,17 @@ class Viewer {
   Viewer(const Viewer&) = delete;
   Viewer& operator=(const Viewer&) = delete;
   virtual ~Viewer() = default;
+  /// A slot whose name begins so goes when nothing else waits, and each two seconds. Of kHistory
+  /// none gives its place to another; a picture is measured.
+  static constexpr std::string_view kLater = "later ", kHistory = kLater,
+                                    kPicture = "later picture";
   /// Sends a binary message when those before it have gone.
   /// @param slot  of those that wait, one of the same slot gives its place to this; empty: none
   /// does
   virtual void send(std::shared_ptr<const std::string> message, std::string_view slot) = 0;
+  /// Of how many bytes the pixels of a picture are to be that its link takes in half a second;
+  /// nothing: the last one has not arrived.
+  virtual std::optional<std::size_t> room_for_picture() const = 0;
   virtual void drop() = 0;
 };
 

@@ -97,7 +97,7 @@ void check_wish(const std::string& text) {
   Snapshot snapshot;
   snapshot.frame = {{"frame_id", 1}, {"width_px", 40}, {"height_px", 30}, {"bits", 12}};
   snapshot.pixels.resize(2U * 40 * 30);
-  const auto image = image_message(snapshot, wants.region);
+  const auto image = image_message(snapshot, {wants.region});
   require(image.has_value() && image->size() < 2U * 40 * 30 + 2000, "a region lies in its frame",
           text);
 }

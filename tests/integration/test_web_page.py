@@ -120,7 +120,7 @@ class Shown(Clean):  # tier: full
             browser.wait_text("state-word", "Locked")
             until(lambda: browser.run("return driftdPage.picture.image !== null"), "a picture")
             self.assertEqual((browser.run(contrast), browser.run(span)), before)
-            self.check(browser, rig.web.url, allowed="WebSocket connection to")
+            self.check(browser, rig.web.url, allowed="ERR_CONNECTION_REFUSED")
 
     def test_pictures_that_stop_are_told(self):
         with PageRig() as rig:

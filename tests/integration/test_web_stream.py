@@ -28,7 +28,8 @@ class Stream(unittest.TestCase):
         return self.rig.enter_context(web.tab())
 
     def pass_time(self) -> None:
-        self.rig.sleep(0.05)
+        if self.rig.is_virtual:  # else it passes by itself, and a tab that slept would be a slow one
+            self.rig.sleep(0.05)
 
     def test_what_the_daemon_publishes_is_streamed(self):
         web = self.start("--operate")
@@ -63,33 +64,34 @@ class Stream(unittest.TestCase):
         # One who comes later finds it all.
         late = self.tab(web)
         self.assertTrue(late.wait_kind("advice")[0]["advice"][0]["text"])
+        self.assertIn("locked", [e.get("state") for e in late.wait_kind("event")[0]["events"]])
         whole = late.wait_kind("history")[0]
         self.assertNotIn("append", whole)
         self.assertEqual(whole["max"]["drift_nm"][0][-1], history["max"]["drift_nm"][0][-1])
-        self.assertIn("locked", [e.get("state") for e in late.wait_kind("event")[0]["events"]])
 
     def test_the_picture_is_what_a_snapshot_shows(self):
         web = self.start()
         tab = self.tab(web)
         tab.want(images=True)
         header, payload = tab.wait_kind("image", self.pass_time)
-        self.assertEqual((header["width"], header["height"], header["bin"]), (256, 256, 1))
-        self.assertEqual(len(payload), 2 * 256 * 256)
-        pixels = struct.unpack(f"<{256 * 256}H", payload)
+        self.assertEqual((header["width"], header["height"], header["bin"]), (128, 128, 2))  # of a link that is not known yet
+        self.assertEqual(len(payload), 2 * 128 * 128)
+        pixels = struct.unpack(f"<{128 * 128}H", payload)
         self.assertEqual(sum(header["histogram"]), 256 * 256)
-        self.assertEqual(header["saturated"], sum(p >= header["saturated_at"] for p in pixels))
         self.assertEqual(header["max_value"], 4095)
         # Each marker is brighter than what is around it, where it is said to be.
         median = sorted(pixels)[len(pixels) // 2]
         markers = tab.wait_kind("markers", self.pass_time)[0]["markers"]
         for marker in markers:
-            x = round(marker["x_px"] - header["offset_x_px"] - header["x0"])
-            y = round(marker["y_px"] - header["offset_y_px"] - header["y0"])
-            self.assertGreater(pixels[256 * y + x], median + 100, marker)
+            x = round((marker["x_px"] - header["offset_x_px"] - header["x0"] + 0.5) / header["bin"] - 0.5)
+            y = round((marker["y_px"] - header["offset_y_px"] - header["y0"] + 0.5) / header["bin"] - 0.5)
+            self.assertGreater(pixels[128 * y + x], median + 100, marker)
         # A part of it, as it is.
         tab.want(region=[40, 60, 100, 50])
         header, payload = tab.wait(lambda h: h["kind"] == "image" and h["width"] == 100, "a region", self.pass_time)
         self.assertEqual((header["x0"], header["y0"], header["height"], len(payload)), (40, 60, 50, 2 * 100 * 50))
+        part = struct.unpack("<5000H", payload)
+        self.assertLess(abs(sum(part) / 5000 - sum(pixels[128 * y + x] for y in range(30, 55) for x in range(20, 70)) / 1250), 20)
         tab.want(images=False)
 
     def test_a_daemon_goes_and_comes_again(self):
@@ -123,12 +125,12 @@ class Stream(unittest.TestCase):
         other = self.tab(web)
         slow.want(images=True)
         other.want(images=True)
-        for _ in range(20):  # of 131 kB, of which the sockets' buffers hold some eight
+        for _ in range(6):
             newest = other.wait_kind("image", self.pass_time)[0]["frame_id"]
         waited = 0
         while slow.wait_kind("image", self.pass_time)[0]["frame_id"] < newest:
             waited += 1
-        self.assertLess(waited, 15)
+        self.assertLess(waited, 3)
 
     def test_a_deaf_tab_is_dropped_and_others_go_on(self):  # tier: full
         web = self.start()

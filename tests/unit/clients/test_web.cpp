@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the page is told: the last day in bounded memory, pictures, samples, wishes; and to whom.
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -11,6 +13,7 @@
 #include "clients/web/history.hpp"
 #include "clients/web/logins.hpp"
 #include "clients/web/messages.hpp"
+#include "clients/web/picture_pace.hpp"
 #include "clients/web/recent_places.hpp"
 #include "clients/web/request_rules.hpp"
 #include "support/catch.hpp"
@@ -180,7 +183,7 @@ TEST_CASE("a page is shown at most a frame each 50 ms, and slow cameras whole") 
 }
 
 TEST_CASE("a picture small enough comes as it is") {
-  const auto message = image_message(numbered(64, 48), std::nullopt);
+  const auto message = image_message(numbered(64, 48), {});
   REQUIRE(message);
   const json header = header_of(*message);
   CHECK(header["width"] == 64);
@@ -191,7 +194,7 @@ TEST_CASE("a picture small enough comes as it is") {
 }
 
 TEST_CASE("a large picture is binned by means to what fits") {
-  const auto message = image_message(numbered(1030, 11), std::nullopt);
+  const auto message = image_message(numbered(1030, 11), {});
   REQUIRE(message);
   const json header = header_of(*message);
   CHECK(header["bin"] == 3);
@@ -205,7 +208,7 @@ TEST_CASE("a large picture is binned by means to what fits") {
 
 TEST_CASE("a region is cut from the frame, and no more than there is") {
   const Region inside = {10, 5, 20, 8};
-  const auto message = image_message(numbered(64, 48), inside);
+  const auto message = image_message(numbered(64, 48), {inside});
   REQUIRE(message);
   CHECK(header_of(*message)["x0"] == 10);
   CHECK(header_of(*message)["y0"] == 5);
@@ -213,7 +216,7 @@ TEST_CASE("a region is cut from the frame, and no more than there is") {
   CHECK(pixel(payload_of(*message), 21) == 611);
   for (const Region& beyond : {Region{60, 40, 100, 100}, Region{-5, -5, 1000, 1000},
                                Region{500, 500, 1, 1}, Region{0, 0, 0, -3}, Region{63, 47, 1, 1}}) {
-    const auto cut = image_message(numbered(64, 48), beyond);
+    const auto cut = image_message(numbered(64, 48), {beyond});
     REQUIRE(cut);
     const json header = header_of(*cut);
     CHECK(header["x0"].get<int>() + header["width"].get<int>() <= 64);
@@ -228,12 +231,12 @@ TEST_CASE("saturated pixels are counted before they are averaged") {
   for (char& byte : snapshot.pixels) byte = 0;
   snapshot.pixels[0] = static_cast<char>(0xff);
   snapshot.pixels[1] = 0x0f;
-  CHECK(header_of(*image_message(snapshot, std::nullopt))["saturated"] == 1);
-  CHECK(header_of(*image_message(snapshot, std::nullopt))["histogram"][63] == 1);
-  CHECK(header_of(*image_message(snapshot, std::nullopt))["histogram"][0] == 2047);
+  CHECK(header_of(*image_message(snapshot, {}))["saturated"] == 1);
+  CHECK(header_of(*image_message(snapshot, {}))["histogram"][63] == 1);
+  CHECK(header_of(*image_message(snapshot, {}))["histogram"][0] == 2047);
   snapshot.saturation = 4000;
-  CHECK(header_of(*image_message(snapshot, std::nullopt))["saturated_at"] == 4000);
-  CHECK(header_of(*image_message(snapshot, Region{2, 0, 10, 2}))["saturated"] ==
+  CHECK(header_of(*image_message(snapshot, {}))["saturated_at"] == 4000);
+  CHECK(header_of(*image_message(snapshot, {Region{2, 0, 10, 2}}))["saturated"] ==
         1);  // of the frame
 }
 
@@ -248,11 +251,11 @@ TEST_CASE("what is no snapshot makes no picture") {
                                    {"bits", 17}}) {
     Snapshot snapshot = numbered(64, 48);
     snapshot.frame[key] = value;
-    CHECK_FALSE(image_message(snapshot, std::nullopt));
+    CHECK_FALSE(image_message(snapshot, {}));
   }
   Snapshot cut = numbered(64, 48);
   cut.pixels.pop_back();
-  CHECK_FALSE(image_message(cut, std::nullopt));
+  CHECK_FALSE(image_message(cut, {}));
 }
 
 TEST_CASE("markers tell their photons where the gain is known") {
@@ -399,4 +402,77 @@ TEST_CASE("sessions are bounded, end by disuse and with their login") {
   const auto last = sessions.log_in("0123456789abcdef", Sessions::kIdleNs + 20);
   sessions.set({logins[1]});
   CHECK(sessions.of(request_with(*last), Sessions::kIdleNs + 20).empty());
+}
+
+TEST_CASE("a picture is binned until it has few enough bytes") {
+  const Snapshot snapshot = numbered(600, 300);
+  const auto whole = image_message(snapshot, {});
+  REQUIRE(whole);
+  CHECK(header_of(*whole)["bin"] == 2);
+  for (const std::size_t most : {524'288U, 131'072U, 32'768U, 8'192U, 2U}) {
+    const auto image = image_message(snapshot, {std::nullopt, most});
+    REQUIRE(image);
+    const json header = header_of(*image);
+    CHECK(payload_of(*image).size() <= std::max<std::size_t>(most, 4));
+    CHECK(payload_of(*image).size() ==
+          2 * header["width"].get<std::size_t>() * header["height"].get<std::size_t>());
+    CHECK(header["histogram"] == header_of(*whole)["histogram"]);
+  }
+}
+
+TEST_CASE("pictures are as large as their link takes in half a second, and it stays so") {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  // Bytes a second, way there and back in ms, and the size that it comes to.
+  const std::array<std::array<double, 3>, 7> links = {{{1e3, 50, 8192},
+                                                       {20e3, 5, 8192},
+                                                       {60e3, 100, 8192},
+                                                       {150e3, 20, 32'768},
+                                                       {600e3, 400, 131'072},
+                                                       {5e6, 1, 524'288},
+                                                       {50e6, 300, 524'288}}};
+  for (const auto& [bytes_per_s, way_ms, size] : links) {
+    INFO(bytes_per_s << " bytes/s, " << way_ms << " ms");
+    PicturePace pace;
+    const auto way_ns = static_cast<std::int64_t>(way_ms * 1e6);
+    pace.set_way_ns(way_ns);
+    std::int64_t now_ns = 0, last_ns = 0, other_ns = 0, longest_ns = 0;
+    while (now_ns < 600 * kSecond) {
+      const std::size_t bytes = pace.most_bytes();
+      const auto took_ns =
+          way_ns + static_cast<std::int64_t>(1e9 * static_cast<double>(bytes) / bytes_per_s);
+      now_ns += took_ns;
+      pace.took(bytes, took_ns, now_ns);
+      if (now_ns < 60 * kSecond) continue;  // until then it finds out
+      if (bytes != static_cast<std::size_t>(size)) other_ns += took_ns;
+      longest_ns = std::max(longest_ns, took_ns);
+      last_ns = now_ns;
+    }
+    CHECK(other_ns < (last_ns - 60 * kSecond) / 20);  // tried again, and seldom
+    if (bytes_per_s > 10e3) CHECK(longest_ns - way_ns < 4 * kSecond);
+  }
+}
+
+TEST_CASE("small pictures say nothing of large ones") {
+  PicturePace pace;
+  const std::size_t before = pace.most_bytes();
+  for (int i = 1; i < 1000; ++i) pace.took(1000, 1'000'000, std::int64_t{100'000'000} * i);
+  CHECK(pace.most_bytes() == before);
+}
+
+TEST_CASE("a day of history comes in parts, whole and in order") {
+  History history;
+  for (int bin = 0; bin < 200; ++bin) history.add(sample_at(10.0 * bin + 3, bin));
+  const json whole = history.whole();
+  std::vector<json> values;
+  double t0_s = 0;
+  const auto parts = history.parts();
+  CHECK(parts.size() == 3);
+  for (const json& part : parts) {
+    CHECK(part.contains("append") == (&part != &parts.front()));
+    CHECK(part["t0_s"] == t0_s);
+    t0_s += 10.0 * static_cast<double>(part["in_lock"].size());
+    for (const json& value : part["max"]["drift_nm"][0]) values.push_back(value);
+  }
+  CHECK(json(values) == whole["max"]["drift_nm"][0]);
+  CHECK(History().parts().size() == 1);  // of which a page sees that there is none
 }
