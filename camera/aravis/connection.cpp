@@ -338,7 +338,7 @@ std::string Connection::set_output(bool high) noexcept {
 }
 
 std::string Connection::adjust_exposure(const AravisSettings& wanted, const ExposureOrder& order) {
-  const std::string problem = aravis::adjust_exposure(camera_.get(), wanted, order, info_);
+  std::string problem = aravis::adjust_exposure(camera_.get(), wanted, order, info_);
   SourceInfo now = info_;  // without the note
   stall_ns_ = stall_time_ns(wanted, now);
   return problem;
