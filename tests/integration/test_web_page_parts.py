@@ -184,6 +184,13 @@ class Parts(Clean):
         self.assertIn("set a longer exposure below the picture", texts[1])
         self.assertNotIn("camera.", "".join(texts))
 
+    def part_an_exposure_that_can_be_kept(self):
+        self.assertEqual(self.browser.module("exposure.js", """
+            const now = {exposure_us: 1000, gain_db: 0, configured_exposure_us: 1000, configured_gain_db: 0};
+            return [null, {}, {exposure_us: 500}, {gain_db: 6}, {exposure_us: 1004, gain_db: 0.05}, {exposure_us: null, gain_db: null}]
+              .map((changes) => m.isOther(changes && {...now, ...changes}));
+            """), [False, False, True, True, False, False])
+
     def part_a_camera(self):
         rows, slope, at = self.browser.module("camera.js", """
             const light = {least_offset_adu: 97.7, most_offset_adu: 105, curve: []};
