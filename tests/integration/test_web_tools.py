@@ -47,8 +47,8 @@ class Tools(unittest.TestCase):
         self.assertEqual(status, 200, reply)
         return reply
 
-    def calibrate(self) -> None:
-        self.rig.client.request("calibrate", seconds=15)
+    def calibrate(self, seconds: float = 15) -> None:
+        self.rig.client.request("calibrate", seconds=seconds)
         end_ns = self.rig.now_ns() + 1e9 * DEADLINE_S
         while (now := self.rig.client.request("calibration")[0])["phase"] not in ("done", "refused", "failed"):
             self.assertLess(self.rig.now_ns(), end_ns, now)
@@ -96,7 +96,7 @@ class Tools(unittest.TestCase):
 
     def test_what_is_not_to_be_written_is_said(self):
         self.start("--operate")
-        self.calibrate()
+        self.calibrate(seconds=5)
         folder = self.drop_in().parent
         folder.symlink_to("/sys/class")  # where not even root may write
         refused = self.use("write_stage", run=1)
@@ -117,7 +117,7 @@ class Tools(unittest.TestCase):
 
     def test_what_was_written_is_known_by_another_driftd_web(self):
         self.start("--operate")
-        self.calibrate()
+        self.calibrate(seconds=5)
         self.use("write_stage", run=1)
         written = self.drop_in().read_bytes()
         self.restart_web()
