@@ -104,25 +104,22 @@ const config::Given* given_by(const config::Origins& origins, const std::string&
   return one == all->second.end() ? nullptr : &*one;
 }
 
-}  // namespace
+/// What would be written, and what loads without and with it.
+struct Draft {
+  std::vector<config::Text> texts;  ///< of the configuration as it is
+  config::Text fresh;
+  config::Config before, after;
+  config::Origins origins;  ///< of `after`
+  bool in_force;            ///< the configuration has all the values already
+};
 
-fs::path CalibrationFile::path() const {
-  return config::drop_in_folder(config) / name;
-}
-
-void check_writable(const CalibrationFile& file) {
-  constexpr std::size_t kMostBytes = 4096;  // a file that is written anew has fewer
-  check_replaceable(file.path(), file.config, kMostBytes);
-}
-
-std::optional<WrittenCalibration> write_calibration(const CalibrationFile& file,
-                                                    const KeyValues& values) {
+Draft draft_of(const CalibrationFile& file, const KeyValues& values) {
   const std::string path = file.path().string();
   const fs::path folder = fs::absolute(file.config).parent_path();
-  const std::vector<config::Text> texts = config::texts_of(file.config);
-  config::Origins before, after;
-  WrittenCalibration written;
-  written.before = config::load_texts(texts, folder, &before);
+  Draft draft;
+  draft.texts = config::texts_of(file.config);
+  config::Origins before;
+  draft.before = config::load_texts(draft.texts, folder, &before);
 
   Entries entries;
   for (const auto& [key, given] : before) {
@@ -134,28 +131,54 @@ std::optional<WrittenCalibration> write_calibration(const CalibrationFile& file,
       throw std::runtime_error(key + " is no key of the configuration; nothing was written");
     entries[key] = {value, false};
   }
-  const config::Text fresh{path, compose(file, entries, before)};
+  draft.fresh = {path, compose(file, entries, before)};
   try {
-    written.after = config::load_texts(with(texts, fresh), folder, &after);
+    draft.after = config::load_texts(with(draft.texts, draft.fresh), folder, &draft.origins);
   } catch (const config::ConfigError& error) {
     throw std::runtime_error(
         fmt::format("nothing was written, because with these values driftd would not take the "
                     "configuration:\n{}",
                     error.what()));
   }
-  const bool in_force = std::ranges::all_of(values, [&](const auto& value) {
-    return config::find_option(value.first)->get(written.before) ==
-           given_by(after, value.first, path)->value;
+  draft.in_force = std::ranges::all_of(values, [&](const auto& value) {
+    return config::find_option(value.first)->get(draft.before) ==
+           given_by(draft.origins, value.first, path)->value;
   });
-  if (in_force) return std::nullopt;
+  return draft;
+}
+
+}  // namespace
+
+fs::path CalibrationFile::path() const {
+  return config::drop_in_folder(config) / name;
+}
+
+void check_writable(const CalibrationFile& file) {
+  constexpr std::size_t kMostBytes = 4096;  // a file that is written anew has fewer
+  check_replaceable(file.path(), file.config, kMostBytes);
+}
+
+bool is_configured(const CalibrationFile& file, const KeyValues& values) {
+  return draft_of(file, values).in_force;
+}
+
+std::optional<WrittenCalibration> write_calibration(const CalibrationFile& file,
+                                                    const KeyValues& values) {
+  const Draft draft = draft_of(file, values);
+  if (draft.in_force) return std::nullopt;
+  WrittenCalibration written;
+  written.before = draft.before;
+  written.after = draft.after;
+  const std::string& path = draft.fresh.name;
   for (const auto& [key, value] : values) {
-    const config::Given& last = after.find(key)->second.back();
+    const config::Given& last = draft.origins.find(key)->second.back();
     if (last.name != path)
       written.overridden.push_back(fmt::format("{} ({}:{})", key, last.name, last.line));
   }
-  const auto old = std::ranges::find(texts, path, &config::Text::name);
-  written.old = replace_file(
-      path, file.config, old == texts.end() ? std::nullopt : std::optional(old->text), fresh.text);
+  const auto old = std::ranges::find(draft.texts, path, &config::Text::name);
+  written.old = replace_file(path, file.config,
+                             old == draft.texts.end() ? std::nullopt : std::optional(old->text),
+                             draft.fresh.text);
   return written;
 }
 

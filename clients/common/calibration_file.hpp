@@ -38,6 +38,10 @@ struct WrittenCalibration {
 /// @throws std::runtime_error saying why not
 void check_writable(const CalibrationFile& file);
 
+/// Whether the configuration has all these values, wherever in it they are given.
+/// @throws as write_calibration(), which would write nothing then
+bool is_configured(const CalibrationFile& file, const KeyValues& values);
+
 /// Writes the values, and those that the file before had and these are not among. The folder is
 /// made where it is missing, with the main file's owner and rights, and so is the file. What is
 /// written is a drop-in with which the configuration loads.

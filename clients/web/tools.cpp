@@ -17,6 +17,7 @@
 #include "base/monotonic.hpp"
 #include "clients/common/calibration/written_words.hpp"
 #include "clients/common/calibration_file.hpp"
+#include "clients/common/kept_choice.hpp"
 #include "clients/web/json_response.hpp"
 
 namespace driftd::web {
@@ -27,6 +28,8 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr const char* kBy = "driftd-web";
+constexpr const char* kNoFile =
+    "driftd-web was started without --config, so it does not know which file driftd runs with";
 constexpr std::int64_t kTellNs = kNanosecondsPerSecond / 4;
 constexpr std::int64_t kBetweenSnapshotsNs = 2 * kNanosecondsPerSecond;
 constexpr double kGraceS = 30;  // for a driftctl that is slow to begin and to evaluate
@@ -86,7 +89,20 @@ KeyValues camera_values(const json& report) {
   return values;
 }
 
+std::string may_not_write(const clients::CannotWrite& error, const fs::path& config,
+                          const std::string& command) {
+  return fmt::format(
+      "driftd-web may not write there: {}. Run `driftctl --config {} {} --write` on the "
+      "microscope's computer, as somebody who may",
+      error.what(), config.string(), command);
+}
+
 }  // namespace
+
+const Tools::Choice Tools::kMarkers = {"markers", clients::markers_file, clients::markers_to_keep};
+const Tools::Choice Tools::kExposure = {
+    "exposure", clients::exposure_file,
+    [](const json& reply, const json&) { return clients::exposure_to_keep(reply); }};
 
 Tools::Tools(Instance& instance, Instance::Tell tell)
     : instance_(instance), tell_(std::move(tell)) {}
@@ -106,6 +122,8 @@ void Tools::use(const json& asked, const std::string& forbidden, std::int64_t no
   if (!instance_.may_operate()) return done(refusal(instance_.why_observe()));
   if (tool == "write_stage") return write_stage(asked, now_ns, done);
   if (tool == "write_camera") return write_camera(now_ns, done);
+  if (tool == "write_markers" || tool == "write_exposure")
+    return write_choice(tool == "write_markers" ? kMarkers : kExposure, now_ns, done);
   if (tool == "report_page")
     return done(report_.empty() ? refusal("there is no report yet")
                                 : Response{.type = "text/html; charset=utf-8", .body = report_});
@@ -132,24 +150,25 @@ json Tools::proposal_of(const json& word, bool stage_is_right) const {
     proposal["question"] = question ? json(clients::question_lines(*question)) : json();
     proposal["lines"] = clients::proposal_lines(found, clients::proposed_values(found, pixel));
     proposal["problem"] = instance_.may_operate() ? "" : instance_.why_observe();
-    if (written_.is_object() && written_["run"] == proposal["run"] &&
-        written_["session"] == instance_.session())
-      proposal["written"] = written_["said"];
-    if (proposal.contains("written") || !instance_.may_operate()) return proposal;
     const fs::path config = instance_.file();
+    if (written_.is_object() && written_["run"] == proposal["run"] &&
+        written_["session"] == instance_.session()) {
+      proposal["written"] = written_["said"];
+    } else if (!config.empty()) {  // by the driftd-web before, or by hand
+      const auto kept = clients::kept_already(
+          clients::calibration_file(config, clients::kStageFile, kBy, instance_.status()), found);
+      if (kept) proposal["written"] = {{"lines", kept->lines}, {"restart", kept->restart}};
+    }
+    if (proposal.contains("written") || !instance_.may_operate()) return proposal;
     if (config.empty())
-      throw std::runtime_error(
-          "driftd-web was started without --config, so it does not know which file driftd runs "
-          "with: driftctl --config FILE calibrate --write");
+      throw std::runtime_error(std::string(kNoFile) + ": driftctl --config FILE calibrate --write");
     const auto file =
         clients::checked_calibration_file(config, clients::kStageFile, kBy, instance_.status());
     proposal["file"] = file.path().string();
     clients::values_to_write(config, found, pixel);
   } catch (const clients::CannotWrite& error) {
-    proposal["problem"] = fmt::format(
-        "driftd-web may not write there: {}. Run `{}calibrate --write` on the microscope's "
-        "computer, as somebody who may; it calibrates again first",
-        error.what(), fmt::format("driftctl --config {} ", instance_.file().string()));
+    proposal["problem"] =
+        may_not_write(error, instance_.file(), "calibrate") + "; it calibrates again first";
   } catch (const std::exception& error) {
     proposal["problem"] = error.what();
   }
@@ -179,6 +198,8 @@ void Tools::write_stage(const json& asked, std::int64_t now_ns, const Done& done
         const json now = proposal_of(word, stage_is_right);
         if (const std::string problem = text_of(now, "problem"); !problem.empty())
           return done(refusal(problem));
+        if (now.contains("written"))
+          return done(refusal("this calibration is written already; nothing was written"));
         try {
           const auto found = clients::read_calibration(word.at("result"));
           const fs::path config = instance_.file();
@@ -210,36 +231,59 @@ void Tools::have_it_loaded(const clients::CalibrationFile& file, const KeyValues
         const bool ok = flag_of(reply, "ok");
         lines.push_back(ok ? "Taken over by driftd: " + text_of(reply, "text") + '.'
                            : "Not taken over by driftd: " + text_of(reply, "error") + '.');
-        done({{"lines", lines}, {"restart", false}});
+        done({{"lines", lines}, {"restart", !ok}});  // which takes over what a reload cannot
       });
 }
 
-// --- the camera's ---
+// --- the camera's, and what somebody chose ---
+
+/// What `write` has to be given, or why nothing is written.
+/// @param command  of driftctl, which does the same for who may
+void Tools::write_or_refuse(const std::string& command, const Done& done,
+                            const std::function<void(const fs::path& config)>& write) {
+  try {
+    if (instance_.file().empty()) throw std::runtime_error(kNoFile);
+    write(instance_.file());
+  } catch (const clients::CannotWrite& error) {
+    done(refusal(may_not_write(error, instance_.file(), command)));
+  } catch (const std::exception& error) {
+    done(refusal(error.what()));
+  }
+}
 
 void Tools::write_camera(std::int64_t now_ns, const Done& done) {
   if (!camera_.is_object()) return done(refusal("the camera has not been measured yet"));
-  try {
+  write_or_refuse("calibrate camera --dark", done, [&](const fs::path& config) {
     if (const std::string why = text_of(camera_, "why_not_written"); !why.empty())
       throw std::runtime_error(why + "; nothing was written");
     if (text_of(camera_, "camera") != text_of(part_of(instance_.status(), "camera"), "description"))
       throw std::runtime_error("driftd has another camera now; nothing was written");
-    if (instance_.file().empty())
-      throw std::runtime_error(
-          "driftd-web was started without --config, so it does not know which "
-          "file driftd runs with");
-    have_it_loaded(clients::checked_calibration_file(instance_.file(), clients::kCameraFile, kBy,
-                                                     instance_.status()),
-                   camera_values(camera_), now_ns,
-                   [done](json said) { done(answer_of(std::move(said))); });
-  } catch (const clients::CannotWrite& error) {
-    done(
-        refusal(fmt::format("driftd-web may not write there: {}. Run `driftctl --config {} "
-                            "calibrate camera --dark --write` on the microscope's computer, as "
-                            "somebody who may",
-                            error.what(), instance_.file().string())));
-  } catch (const std::exception& error) {
-    done(refusal(error.what()));
-  }
+    have_it_loaded(
+        clients::checked_calibration_file(config, clients::kCameraFile, kBy, instance_.status()),
+        camera_values(camera_), now_ns, [done](json said) { done(answer_of(std::move(said))); });
+  });
+}
+
+void Tools::write_choice(const Choice& choice, std::int64_t now_ns, const Done& done) {
+  instance_.command({{"command", choice.command}}, {}, now_ns,
+                    [this, choice, done, now_ns](unsigned status, const json& chosen) {
+                      if (status != 200 || !flag_of(chosen, "ok"))
+                        return done(json_response(status, chosen));
+                      instance_.command(
+                          {{"command", "status"}}, {}, now_ns,
+                          [this, choice, chosen, done](unsigned answered, const json& word) {
+                            if (answered != 200 || !flag_of(word, "ok"))
+                              return done(json_response(answered, word));
+                            write_or_refuse(choice.command, done, [&](const fs::path& config) {
+                              const json now = part_of(word, "status");
+                              const clients::CalibrationFile file = choice.file(config, kBy, now);
+                              clients::check_to_write(file, now);
+                              have_it_loaded(
+                                  file, choice.values(chosen, now), monotonic_ns(),
+                                  [done](json said) { done(answer_of(std::move(said))); });
+                            });
+                          });
+                    });
 }
 
 // --- what driftctl does ---

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What driftd-web does by itself for a page, beside the daemon's commands: writes what a
-// calibration found beside the configuration, and has driftctl measure, calibrate the camera and
-// make a report. At most one driftctl runs for an instance, and never for long. Of one instance;
-// one thread, which waits for none of them.
+// calibration found, and what somebody chose, beside the configuration, and has driftctl measure,
+// calibrate the camera and make a report. At most one driftctl runs for an instance, and never for
+// long. Of one instance; one thread, which waits for none of them.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +54,17 @@ class Tools {
   nlohmann::json proposal_of(const nlohmann::json& word, bool stage_is_right) const;
   void write_stage(const nlohmann::json& asked, std::int64_t now_ns, const Done& done);
   void write_camera(std::int64_t now_ns, const Done& done);
+  /// What somebody chose of the running daemon (clients/common/kept_choice.hpp).
+  struct Choice {
+    const char* command;  ///< of the daemon's and of driftctl's
+    clients::CalibrationFile (*file)(const std::filesystem::path& config, const std::string& by,
+                                     const nlohmann::json& status);
+    clients::KeyValues (*values)(const nlohmann::json& reply, const nlohmann::json& status);
+  };
+  static const Choice kMarkers, kExposure;
+  void write_choice(const Choice& choice, std::int64_t now_ns, const Done& done);
+  void write_or_refuse(const std::string& command, const Done& done,
+                       const std::function<void(const std::filesystem::path& config)>& write);
   /// Given {"lines":[...],"restart":true}: what is said of it, and whether it needs one.
   using Loaded = std::function<void(nlohmann::json said)>;
   void have_it_loaded(const clients::CalibrationFile& file, const clients::KeyValues& values,

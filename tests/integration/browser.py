@@ -111,11 +111,22 @@ class Browser:
         return self.element(name).is_displayed()
 
     def click(self, name: str) -> None:
-        """By the mouse, once it may be pressed."""
+        """By the mouse, once it may be pressed. Where it may not be any more when the mouse is there (a lock that is held for a
+        moment), or has moved away, again."""
         button = self.element(name)
-        until(button.is_enabled, f"{name} may be pressed")
-        self.run("arguments[0].scrollIntoView({block: 'center'})", button)
-        button.click()
+
+        def pressed() -> bool:
+            if not button.is_enabled():
+                return False
+            self.run("window.pressed = false; arguments[0].scrollIntoView({block: 'center'});"
+                     "arguments[0].addEventListener('click', () => { window.pressed = true; }, {capture: true, once: true})", button)
+            button.click()
+            try:
+                return self.run("return window.pressed !== false")
+            except WebDriverException:
+                return True  # it has another page loaded
+
+        until(pressed, f"{name} may be pressed")
 
     def click_at(self, name: str, x: float, y: float) -> None:
         """At a place of an element, in its own pixels."""

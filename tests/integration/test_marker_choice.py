@@ -32,7 +32,7 @@ class MarkerChoice(unittest.TestCase):
 
     def test_a_lock_goes_by_what_was_chosen_alone(self):
         rig = self.rig
-        found = self.start(rate_hz=100, markers={"rotate_witness_s": 1})
+        found = self.start(rate_hz=100)
         events = rig.subscribe("event")
         out, back = sorted(found)[:2]
         place = found[out]["x_px"], found[out]["y_px"]
@@ -51,7 +51,6 @@ class MarkerChoice(unittest.TestCase):
         rig.client.lock()
         rig.wait_state("locked")
         self.assertTrue(rig.status()["markers"]["chosen"])
-        rig.sleep(13)  # after 11 s one that tracks would have become a witness
         self.assertEqual({m["id"]: m["role"] for m in rig.client.markers()}, roles)
         rig.wait_still(3)
         with self.assertRaisesRegex(driftd.DriftdError, "`locked`: `driftctl unlock` first") as caught:
@@ -62,6 +61,16 @@ class MarkerChoice(unittest.TestCase):
         markers, _ = rig.client.find_markers()
         self.assertEqual(len(markers), 16)
         self.assertFalse(rig.status()["markers"]["chosen"])
+
+    def test_roles_that_were_chosen_are_not_exchanged(self):  # tier: full
+        rig = self.rig
+        found = self.start(rate_hz=100, markers={"rotate_witness_s": 1})
+        rig.client.choose_markers(witness=sorted(found)[-2:])
+        roles = {m["id"]: m["role"] for m in rig.client.markers()}
+        rig.client.lock()
+        rig.wait_state("locked")
+        rig.sleep(13)  # after 11 s one that tracks would have become a witness
+        self.assertEqual({m["id"]: m["role"] for m in rig.client.markers()}, roles)
 
     def test_driftctl_chooses_and_says_why_not(self):
         found = self.start()

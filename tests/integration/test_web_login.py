@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import pathlib
 import shutil
 import signal
@@ -87,6 +88,10 @@ class LogIn(Secure):
             status, reply = web.post({"command": "lock"}, other, watcher["csrf"])
             self.assertEqual((status, reply["code"]), (403, "forbidden"))
             self.assertEqual(web.post({"command": "status"}, other, watcher["csrf"])[0], 200)
+            for tool in ("write_stage", "write_camera", "write_markers", "write_exposure", "measure", "camera", "report", "stop"):
+                status, text, _ = web.ask("POST", "/api/command", {"tool": {"tool": tool}}, Cookie=other, X_CSRF_Token=watcher["csrf"])
+                self.assertEqual((status, json.loads(text)["error"]),
+                                 (200, "this page only shows: the login office has the role observe"), tool)
             # Nor with what the other one's page has.
             self.assertEqual(web.post({"command": "lock"}, other, hello["csrf"])[0], 403)
             self.assertEqual(web.post({"command": "lock"}, cookie, watcher["csrf"])[0], 403)

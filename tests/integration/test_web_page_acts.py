@@ -341,6 +341,40 @@ class Done(Clean):  # tier: full
             until(lambda: not browser.element("do-exposure").is_enabled(), "not while locked")
             self.check(browser, rig.web.url)
 
+    def test_markers_and_exposure_are_kept_and_driftd_restarted(self):
+        with PageRig("--operate") as rig:
+            browser = rig.begin()
+            told = rig.subscribe("status")
+            before = rig.hear(told, lambda *_: True, "a status")["session"]
+            for name in ("markers", "exposure"):
+                self.assertFalse(browser.is_shown(f"do-{name}-write"))
+            ids = sorted(self.roles(rig))
+            rig.client.choose_markers(remove=ids[:4], witness=[ids[4]], tracking=ids[5:])
+            roles = self.roles(rig)
+            now = rig.client.exposure()
+            rig.client.exposure(exposure_us=now["exposure_us"] / 2)
+            for name, key in (("markers", "markers.list"), ("exposure", "camera.exposure_us")):
+                file = rig.folder / f"driftd.yaml.d/{name}.yaml"
+                until(lambda: browser.is_shown(f"do-{name}-write"), f"{name} to keep")
+                self.assertFalse(browser.is_shown(f"do-{name}-restart"))
+                browser.click(f"do-{name}-write")
+                browser.answer(False, "Write th")
+                self.assertFalse(file.exists())
+                browser.click(f"do-{name}-write")
+                browser.answer(True, "Write th")
+                self.assertIn(key, browser.wait_text(f"{name}-written", "Restart driftd"))
+                self.assertTrue(file.exists())
+                until(lambda: browser.is_shown(f"do-{name}-restart"), "what takes it over")
+            browser.click("do-exposure-restart")
+            browser.answer(True, "Restart driftd?")
+            rig.hear(told, lambda _, status: status["session"] != before and status["markers"]["used"], "another session")
+            self.assertEqual(self.roles(rig), roles)
+            self.assertAlmostEqual(rig.client.exposure()["exposure_us"], now["exposure_us"] / 2, delta=1)
+            for name in ("markers", "exposure"):
+                until(lambda: not browser.is_shown(f"do-{name}-write") and not browser.is_shown(f"do-{name}-restart"), "nothing is left to keep")
+                self.assertEqual(browser.text(f"{name}-written"), "")
+            self.check(browser, rig.web.url)
+
     def test_what_a_calibration_found(self):
         """Whatever that is: on a busy machine it is refused, and the page says why."""
         with PageRig("--operate") as rig:
@@ -374,6 +408,7 @@ class Done(Clean):  # tier: full
             browser.click("do-camera-restart")
             browser.answer(True, "Restart driftd?")
             rig.hear(told, lambda _, status: status["session"] != before, "another session")
+            until(lambda: not browser.is_shown("do-camera-restart"), "it is taken over")
             until(lambda: browser.run("return driftdPage.hello.config.gain_e_per_adu !== 3.5"), "the gain that was written")
             browser.wait_text("state-word", "Not locked")
             self.check(browser, rig.web.url)

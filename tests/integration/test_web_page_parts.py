@@ -169,8 +169,27 @@ class Parts(Clean):
                     stage({proposal: 'open', calibrated: false}), stage({proposal: 'open', calibrated: true}),
                     stage({proposal: 'written', calibrated: true}), stage({proposal: 'problem', calibrated: false}),
                     stage({proposal: 'none', calibrated: false}, {acquaintance: {state: 'not_found', text: ''}})];
-            """), [[None, None, None, None, "do-calibrate", "do-lock"], "do-find", None, "exposure",
+            """), [[None, None, None, None, "do-calibrate", "do-lock"], "do-find", None, "exposure-us",
                    ["missing", "do-write"], ["missing", "do-write"], ["done", None], ["open", "do-calibrate"], ["missing", "do-calibrate"]])
+
+    def part_what_is_to_be_set_is_set_on_the_page(self):
+        """Where it can be: no option is named."""
+        texts = self.browser.module("begin.js", """
+            const status = {camera: {connected: true, rate_hz: 100, problem: ''}, markers: {tracking: 10, witness: 3, used: 10},
+                            stage_driver: null, acquaintance: {state: 'told', text: ''}, state: 'idle', fitter: {size_reason: ''}};
+            const histogram = Array(64).fill(0).with(2, 1);
+            return [{saturated: 3, histogram}, {saturated: 0, histogram}].map((image) => m.stepsOf(status, image)[1].text);
+            """)
+        self.assertIn("set a shorter exposure or less gain below the picture", texts[0])
+        self.assertIn("set a longer exposure below the picture", texts[1])
+        self.assertNotIn("camera.", "".join(texts))
+
+    def part_an_exposure_that_can_be_kept(self):
+        self.assertEqual(self.browser.module("exposure.js", """
+            const now = {exposure_us: 1000, gain_db: 0, configured_exposure_us: 1000, configured_gain_db: 0};
+            return [null, {}, {exposure_us: 500}, {gain_db: 6}, {exposure_us: 1004, gain_db: 0.05}, {exposure_us: null, gain_db: null}]
+              .map((changes) => m.isOther(changes && {...now, ...changes}));
+            """), [False, False, True, True, False, False])
 
     def part_a_camera(self):
         rows, slope, at = self.browser.module("camera.js", """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import math
 import pathlib
 import re
 import struct
@@ -46,8 +47,8 @@ class Tools(unittest.TestCase):
         self.assertEqual(status, 200, reply)
         return reply
 
-    def calibrate(self) -> None:
-        self.rig.client.request("calibrate", seconds=15)
+    def calibrate(self, seconds: float = 15) -> None:
+        self.rig.client.request("calibrate", seconds=seconds)
         end_ns = self.rig.now_ns() + 1e9 * DEADLINE_S
         while (now := self.rig.client.request("calibration")[0])["phase"] not in ("done", "refused", "failed"):
             self.assertLess(self.rig.now_ns(), end_ns, now)
@@ -95,7 +96,7 @@ class Tools(unittest.TestCase):
 
     def test_what_is_not_to_be_written_is_said(self):
         self.start("--operate")
-        self.calibrate()
+        self.calibrate(seconds=5)
         folder = self.drop_in().parent
         folder.symlink_to("/sys/class")  # where not even root may write
         refused = self.use("write_stage", run=1)
@@ -107,9 +108,103 @@ class Tools(unittest.TestCase):
         self.assertIn("is not what driftd runs with: stage.delay_us is 1234 there and 1000 in driftd", refused["error"])
         self.assertFalse(folder.exists())
 
+    def restart_web(self) -> None:
+        self.web.process.stop()
+        self.web = Web(self.rig, self.rig.folder, "--config", self.file, "--operate")
+        self.tab = self.rig.enter_context(self.web.tab())
+        self.csrf = self.tab.wait_kind("hello")[0]["csrf"]
+        self.tab.wait(lambda h: h["kind"] == "hello" and h["role"] == "operate" or h["kind"] == "status", "the daemon", self.pass_time)
+
+    def test_what_was_written_is_known_by_another_driftd_web(self):
+        self.start("--operate")
+        self.calibrate(seconds=5)
+        self.use("write_stage", run=1)
+        written = self.drop_in().read_bytes()
+        self.restart_web()
+        proposal = self.use("proposal")
+        self.assertEqual((proposal["problem"], proposal["written"]),
+                         ("", {"lines": [f"{self.file} has these values already."], "restart": False}))
+        self.assertIn("written already", self.use("write_stage", run=1)["error"])
+        self.assertEqual(self.drop_in().read_bytes(), written)
+        # The other explanation of the same matrix: driftd has taken over neither.
+        self.drop_in().unlink()
+        self.rig.config(**{**IGNORANT, "optics": {"pixel_size_nm": 130}})
+        self.assertIn("is not what driftd runs with: optics.pixel_size_nm is 130 there", self.use("proposal")["problem"])
+        self.rig.config(**IGNORANT)
+        self.assertEqual((self.use("proposal")["problem"], "written" in self.use("proposal")), ("", False))
+        # What a reload cannot take over has all of it wait for a restart.
+        self.while_time_passes(lambda: self.rig.client.exposure(exposure_us=600))
+        self.assertTrue(self.use("write_exposure")["restart"])
+        told = self.use("write_stage", run=1)
+        self.assertRegex(told["lines"][1], "^Not taken over by driftd: .*camera.exposure_us")
+        self.assertTrue(told["restart"])
+        for one in self.drop_in().parent.iterdir():
+            one.unlink()
+        self.restart_web()
+        told = self.use("write_stage", run=1, stage_is_right=True)
+        self.assertEqual((told["ok"], told["restart"]), (True, True), told)
+        self.restart_web()
+        for stage_is_right in (False, True):
+            told = self.use("proposal", stage_is_right=stage_is_right)["written"]
+            self.assertEqual(told["lines"], [f"{self.file} has these values already.",
+                                             "Restart driftd: it takes over optics.pixel_size_nm at its start only."])
+            self.assertTrue(told["restart"])
+
+    def chosen(self) -> tuple[dict, dict]:
+        """Roles and places of the markers."""
+        markers = self.rig.client.markers()
+        return {m["id"]: m["role"] for m in markers}, {m["id"]: (m["x_px"], m["y_px"]) for m in markers}
+
+    def test_markers_and_exposure_that_were_chosen_are_kept_over_a_restart(self):
+        self.start("--operate")
+        self.assertEqual(self.use("write_markers")["error"],
+                         "no markers were chosen: driftd finds or lists them as it is configured. Nothing was written")
+        self.assertFalse(self.drop_in().parent.exists())
+        ids = sorted(self.chosen()[0])
+        self.while_time_passes(lambda: self.rig.client.choose_markers(remove=ids[:4], witness=[ids[4]], tracking=ids[5:]))
+        roles, places = self.chosen()
+        self.while_time_passes(lambda: self.rig.client.exposure(exposure_us=600, gain_db=3))
+        for tool, name, key in (("write_markers", "markers.yaml", "markers.list"), ("write_exposure", "exposure.yaml", "camera.exposure_us")):
+            with self.subTest(tool):
+                said = self.use(tool)
+                self.assertEqual((said["ok"], said["restart"]), (True, True), said)
+                self.assertEqual(said["lines"][0], f"Written to {self.drop_in(name)}.")
+                self.assertRegex(said["lines"][1], f"^Restart driftd: it takes over .*{key}.* at its start only")
+                text = self.drop_in(name).read_text()
+                self.assertTrue(text.startswith("# Chosen by `driftd-web`, "), text)
+        again = self.use("write_exposure")
+        self.assertEqual(again["lines"], [f"{self.file} has these values already: nothing was written."])
+        self.assertEqual(self.drop_in("exposure.yaml").read_text(), text)
+        self.rig.daemon.stop()
+        self.rig.start_daemon(self.file)
+        self.rig.wait_until(lambda s: (s["markers"]["used"] or 0) >= 8, "markers measured")
+        now_roles, now_places = self.chosen()
+        self.assertEqual(now_roles, roles)
+        for id_, place in now_places.items():
+            self.assertLess(math.dist(place, places[id_]), 2)
+        self.assertFalse(self.rig.status()["markers"]["chosen"])  # they are configured
+        exposure = self.rig.client.exposure()
+        self.assertAlmostEqual(exposure["exposure_us"], 600, delta=1)
+        self.assertAlmostEqual(exposure["gain_db"], 3, delta=0.1)
+
+    def test_where_it_may_not_write_a_choice_is_not_written(self):
+        self.start("--operate")
+        self.while_time_passes(lambda: self.rig.client.choose_markers(remove=[min(self.chosen()[0])]))
+        folder = self.drop_in().parent
+        folder.symlink_to("/sys/class")  # where not even root may write
+        for tool, command in (("write_markers", "markers"), ("write_exposure", "exposure")):
+            with self.subTest(tool):
+                self.assertRegex(self.use(tool)["error"], f"may not write there: .*{folder}.* Run `driftctl --config {self.file} {command} --write`")
+        folder.unlink()
+        self.file.write_text("camera: {id: \"4711\"}\n")  # of another camera
+        for tool in ("write_markers", "write_exposure"):
+            with self.subTest(tool):
+                self.assertIn("is not what driftd runs with: camera.id is 4711 there", self.use(tool)["error"])
+        self.assertFalse(folder.exists())
+
     def test_whoever_may_not_command_may_not_write_or_measure(self):
         self.start()
-        for tool in ("write_stage", "write_camera", "measure", "camera", "report", "report_page", "stop"):
+        for tool in ("write_stage", "write_camera", "write_markers", "write_exposure", "measure", "camera", "report", "report_page", "stop"):
             with self.subTest(tool):
                 self.assertIn("without --operate", self.use(tool, run=1, seconds=1)["error"])
         status, text = self.web.post({"tool": {"tool": "rm"}}, self.csrf)

@@ -5,46 +5,74 @@
 
 #include "clients/common/calibration/same_instrument.hpp"
 #include "clients/common/kept_choice.hpp"
+#include "config/options.hpp"
 
 namespace driftd::clients {
 namespace {
 
-std::string loading_of(const WrittenCalibration& written) {
-  const std::vector<std::string> keys = restart_keys(written);
-  if (keys.empty()) {
+std::string loading_of(const std::vector<std::string>& at_start) {
+  if (at_start.empty()) {
     return "driftd takes it over on reload (`systemctl reload driftd`, or SIGHUP) while the lock "
            "is idle.";
   }
-  return fmt::format("Restart driftd: it takes over {} at its start only.", fmt::join(keys, ", "));
+  return fmt::format("Restart driftd: it takes over {} at its start only.",
+                     fmt::join(at_start, ", "));
+}
+
+/// As proposed, and that locks need not find out what is known now.
+KeyValues values_to_keep(const StageCalibration& calibration,
+                         const std::optional<PixelSizeQuestion>& pixel) {
+  KeyValues values = proposed_values(calibration, pixel);
+  if (!values.empty()) values.emplace_back("stage.acquaint", "held");
+  return values;
 }
 
 }  // namespace
 
-CalibrationFile checked_calibration_file(const std::filesystem::path& config,
-                                         const std::string& name, const std::string& command,
-                                         const nlohmann::json& status) {
-  const config::Config in_file = config::load(config);
-  CalibrationFile file = calibration_file(config, name, command, status);
+void check_to_write(const CalibrationFile& file, const nlohmann::json& status) {
+  const config::Config in_file = config::load(file.config);
   try {
     check_writable(file);
   } catch (const std::runtime_error& error) {
     throw CannotWrite(error.what());
   }
-  check_same_camera(in_file, status, config);
+  check_same_camera(in_file, status, file.config);
+}
+
+CalibrationFile checked_calibration_file(const std::filesystem::path& config,
+                                         const std::string& name, const std::string& command,
+                                         const nlohmann::json& status) {
+  CalibrationFile file = calibration_file(config, name, command, status);
+  check_to_write(file, status);
   return file;
 }
 
 KeyValues values_to_write(const std::filesystem::path& config, const StageCalibration& calibration,
                           const std::optional<PixelSizeQuestion>& pixel) {
   check_same_settings(config::load(config), calibration, config);
-  KeyValues values = proposed_values(calibration, pixel);
+  KeyValues values = values_to_keep(calibration, pixel);
   if (values.empty()) {
     const std::string why = why_not_proposed(calibration);
     throw std::runtime_error("nothing is proposed" + (why.empty() ? "" : ": " + why) +
                              "; nothing was written");
   }
-  values.emplace_back("stage.acquaint", "held");
   return values;
+}
+
+std::optional<Kept> kept_already(const CalibrationFile& file, const StageCalibration& calibration) {
+  for (const auto& pixel : {std::optional<PixelSizeQuestion>(), pixel_size_question(calibration)}) {
+    const KeyValues values = values_to_keep(calibration, pixel);
+    if (values.empty() || !is_configured(file, values)) continue;
+    std::vector<std::string> at_start;
+    for (const auto& [key, value] : values)
+      if (config::find_option(key)->rules.reload == config::Reload::Restart)
+        at_start.push_back(key);
+    Kept kept{{fmt::format("{} has these values already.", file.config.string())},
+              !at_start.empty()};
+    if (kept.restart) kept.lines.push_back(loading_of(at_start));
+    return kept;
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> restart_keys(const WrittenCalibration& written) {
@@ -63,7 +91,7 @@ std::vector<std::string> written_lines(const CalibrationFile& file, const KeyVal
     lines.push_back(fmt::format(
         "A later drop-in takes the place of {}: what was written of it has no effect.", key));
   if (how_to_load && written->overridden.size() < values.size())
-    lines.push_back(loading_of(*written));
+    lines.push_back(loading_of(restart_keys(*written)));
   return lines;
 }
 

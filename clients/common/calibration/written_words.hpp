@@ -21,12 +21,15 @@ class CannotWrite : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A file of what `command` measures on the daemon's camera and stage as they are now; and what can
-/// be told before that: the configuration loads, is of the daemon's camera, and the drop-in may be
-/// written.
-/// @param name    of the drop-in: kStageFile or kCameraFile
+/// What can be told before anything is measured or asked: the configuration loads, is of the
+/// daemon's camera, and the drop-in may be written.
 /// @param status  of the daemon
 /// @throws config::ConfigError, CannotWrite, std::runtime_error saying why not
+void check_to_write(const CalibrationFile& file, const nlohmann::json& status);
+
+/// A file of what `command` measures on the daemon's camera and stage as they are now, checked
+/// likewise.
+/// @param name    of the drop-in: kStageFile or kCameraFile
 CalibrationFile checked_calibration_file(const std::filesystem::path& config,
                                          const std::string& name, const std::string& command,
                                          const nlohmann::json& status);
@@ -39,6 +42,17 @@ constexpr const char* kCameraFile = "camera-calibration.yaml";
 ///   proposed: why
 KeyValues values_to_write(const std::filesystem::path& config, const StageCalibration& calibration,
                           const std::optional<PixelSizeQuestion>& pixel);
+
+/// What is told of a calibration whose values the configuration has.
+struct Kept {
+  std::vector<std::string> lines;
+  bool restart;  ///< some of them driftd takes over at its start only
+};
+/// Whether the configuration has what the calibration proposes, by either explanation of the
+/// matrix.
+/// @param calibration  of the daemon that runs, so that it was not started since
+/// @throws as is_configured()
+std::optional<Kept> kept_already(const CalibrationFile& file, const StageCalibration& calibration);
 
 /// What of it driftd takes over at its start only.
 std::vector<std::string> restart_keys(const WrittenCalibration& written);

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/process/option_range.hpp"
-#include "clients/common/calibration/same_instrument.hpp"
+#include "clients/common/calibration/written_words.hpp"
 #include "clients/driftctl/commands/question.hpp"
 #include "clients/driftctl/commands/write_calibration.hpp"
 
@@ -58,8 +58,7 @@ void show_or_set(const CommonOptions& options, const ExposureOptions& given) {
   if (given.write) {
     const json status = send(options, {{"command", "status"}}).body.at("status");
     file = exposure_file(options.config, "driftctl exposure --write", status);
-    check_writable(*file);
-    check_same_camera(config::load(options.config), status, options.config);
+    check_to_write(*file, status);
   }
   const json body = send(patient, request).body;
   if (options.json)

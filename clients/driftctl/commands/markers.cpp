@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/counted.hpp"
-#include "clients/common/calibration/same_instrument.hpp"
+#include "clients/common/calibration/written_words.hpp"
 #include "clients/common/daemon_view.hpp"
 #include "clients/driftctl/commands/question.hpp"
 #include "clients/driftctl/commands/write_calibration.hpp"
@@ -99,8 +99,7 @@ void markers(const CommonOptions& options, const MarkersOptions& given) {
   if (given.changes()) patient.timeout_s = std::max(options.timeout_s, kSearchS);
   if (given.write) {  // before anything changes
     const json status = status_of(options);
-    check_writable(markers_file(options.config, kWriting, status));
-    check_same_camera(config::load(options.config), status, options.config);
+    check_to_write(markers_file(options.config, kWriting, status), status);
   }
   const json body = send(patient, request_of(given)).body;
   if (options.json)

@@ -80,11 +80,11 @@ export function brightest(histogram) {
 function exposure({ camera }, image) {
   if (!camera.connected || image === null) return open("Exposure: told when a picture is there.");
   if (image.saturated > 0)
-    return missing(`Exposure: ${image.saturated} pixels are saturated. Less light, or less camera.exposure_us or camera.gain_db.`, "exposure-us");
+    return missing(`Exposure: ${image.saturated} pixels are saturated. Less light, or set a shorter exposure or less gain below the picture.`, "exposure-us");
   const share = brightest(image.histogram ?? []);
   const percent = Math.round(100 * share);
   if (share < kBrightShare)
-    return missing(`Exposure: the brightest pixel is below ${percent} % of the range. More light, or more camera.exposure_us.`, "exposure-us");
+    return missing(`Exposure: the brightest pixel is below ${percent} % of the range. More light, or set a longer exposure below the picture.`, "exposure-us");
   return done(`Exposure: the brightest pixel is at ${percent} % of the range, none is saturated.`);
 }
 

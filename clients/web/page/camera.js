@@ -2,6 +2,7 @@
 // The camera's calibration: dark, then light, what they tell beside what is configured, and the line of photon transfer.
 import { colour, Surface } from "./canvas.js";
 import { $, ask, setList, setText, show, Table } from "./dom.js";
+import { Keeper } from "./keep.js";
 import { ticks, tickStep, tickText } from "./range.js";
 import { kNone, number, sentence } from "./words.js";
 
@@ -11,12 +12,11 @@ const kBottom = 34;
 export class CameraCalibration {
   /** start(request); tool(request) -> reply */
   constructor(start, tool) {
-    this.tool_ = tool;
     this.table_ = new Table($("camera-found-rows"));
     this.surface_ = new Surface($("camera-plot"), (context, width, height) => this.draw_(context, width, height));
     $("do-camera-dark").addEventListener("click", () => { void this.measure_(start, true); });
     $("do-camera-light").addEventListener("click", () => { void start({ tool: "camera", dark: false }); });
-    $("do-camera-write").addEventListener("click", () => { void this.write_(); });
+    this.keeper_ = new Keeper("camera", { tool, question: "Write these values beside the configuration?" });
     this.show(null);
   }
 
@@ -33,21 +33,12 @@ export class CameraCalibration {
     this.table_.update(result === null ? [] : rowsOf(result));
     setList($("camera-warnings"), (result?.warnings ?? []).map((text) => `\u25b2 ${sentence(text)}`));
     setText($("camera-problem"), result?.why_not_written ? `Not to be written: ${sentence(result.why_not_written.replace(" (--dark)", ""))}` : "");
-    setList($("camera-written"), []);
-    show($("do-camera-restart"), false);
+    this.keeper_.forget();
     $("do-camera-write").disabled = result === null || Boolean(result.why_not_written);
     this.surface_.redraw();
   }
 
-  async write_() {
-    if (!(await ask("Write these values beside the configuration?", "Write"))) return;
-    $("do-camera-write").disabled = true;
-    const reply = await this.tool_({ tool: "write_camera" });
-    $("do-camera-write").disabled = false;
-    show($("do-camera-restart"), reply.restart === true);
-    if (reply.ok === true) setList($("camera-written"), reply.lines.map(sentence));
-    else setText($("camera-problem"), `\u25b2 Not written: ${sentence(reply.error ?? "")}`);
-  }
+  setStatus(status) { this.keeper_.setStatus(status); }
 
   draw_(context, width, height) {
     const points = this.result_?.light?.curve ?? [];

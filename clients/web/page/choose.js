@@ -3,10 +3,11 @@
 // that is turned on. Spots are added; the marker that is looked at (by its row, too) is taken out, or changes its role. The daemon says whether
 // it can be; nothing is taken for done because it was ordered.
 import { $, setText, show } from "./dom.js";
+import { Keeper } from "./keep.js";
 import { sentence } from "./words.js";
 
 export class Chooser {
-  /** hooks: order(command, done) -> reply; picture: the Picture; focus: the Focus, whose marker the buttons mean. */
+  /** hooks: order(command, done) -> reply; tool(request) -> reply; picture: the Picture; focus: the Focus, whose marker the buttons mean. */
   constructor(hooks) {
     this.hooks_ = hooks;
     this.may_ = false;
@@ -15,6 +16,8 @@ export class Chooser {
     this.isOn_ = false;
     this.waits_ = false; // for an answer
     $("do-choose").addEventListener("click", () => this.turn_(!this.isOn_));
+    this.keeper_ = new Keeper("markers", { tool: hooks.tool,
+      question: "Write these markers, with their roles and where they are now, beside the configuration? After a restart driftd begins with them, and finds none by itself." });
     this.buttons_ = [...document.querySelectorAll("[data-choose]")]; // beside the picture, and below the rows
     for (const button of this.buttons_) {
       const { choose } = button.dataset;
@@ -30,6 +33,7 @@ export class Chooser {
 
   setStatus(status) {
     this.status_ = status;
+    this.keeper_.setStatus(status);
     this.enable_();
   }
 
@@ -42,6 +46,7 @@ export class Chooser {
   forget() {
     this.status_ = null;
     this.markers_ = [];
+    this.keeper_.forget();
     this.enable_();
   }
 
@@ -91,6 +96,7 @@ export class Chooser {
     if (!may && this.isOn_) return this.turn_(false);
     $("do-choose").disabled = !may;
     show($("choose"), this.isOn_);
+    show($("do-markers-write"), this.may_ && this.status_?.markers?.chosen === true);
     const marker = this.marker_();
     const free = may && !this.waits_ && marker !== null;
     for (const button of this.buttons_) {
@@ -100,7 +106,7 @@ export class Chooser {
     for (const text of document.querySelectorAll("[data-chosen]"))
       setText(text, marker === null ? "No marker is chosen." : `Marker ${marker.id}:`);
     setText($("choose-state"), this.status_?.markers?.chosen
-      ? sentence("These markers were chosen by hand. `Find markers` gives the choice back to driftd; `driftctl markers --write` keeps it.")
+      ? sentence("These markers were chosen by hand. `Find markers` gives the choice back to driftd; `Keep these markers` has it begin with them.")
       : "driftd has chosen these markers by itself.");
     return undefined;
   }

@@ -2,19 +2,25 @@
 // The camera's exposure and gain beside the histogram: what they are, what the camera allows, how full its pixels are, and
 // others, where the role allows it and nothing is locked.
 import { brightest } from "./begin.js";
-import { $, setText } from "./dom.js";
+import { $, setText, show } from "./dom.js";
+import { Keeper } from "./keep.js";
 import { number, sentence } from "./words.js";
 
+/** Nearer than that to what is configured is what a camera makes of it. */
+const kSame = 0.01; // of the exposure
+const kSame_dB = 0.1;
 const kEvents = ["exposure_set", "camera_connected", "configuration_reloaded"];
 
 export class ExposureView {
-  /** ask(command) -> reply, told nobody; order(command, done) -> reply, told at the bottom. */
-  constructor(ask, order) {
+  /** ask(command) -> reply, told nobody; order(command, done) -> reply, told at the bottom; tool(request) -> reply. */
+  constructor(ask, order, tool) {
     this.ask_ = ask;
     this.order_ = order;
     this.may_ = false;
     this.status_ = null;
     this.waits_ = false;
+    this.keeper_ = new Keeper("exposure", { tool,
+      question: "Write this exposure and gain beside the configuration? driftd sets them at its start from then on." });
     this.forget();
     $("exposure-form").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -26,6 +32,7 @@ export class ExposureView {
     this.now_ = null;
     this.image_ = null;
     this.status_ = null;
+    this.keeper_.forget();
     this.tell_();
   }
 
@@ -43,6 +50,7 @@ export class ExposureView {
 
   setStatus(status) {
     this.status_ = status;
+    this.keeper_.setStatus(status);
     this.enable_();
   }
 
@@ -92,6 +100,7 @@ export class ExposureView {
     const may = this.may_ && !this.waits_ && (state === "idle" || state === "lost") && this.now_ !== null;
     $("exposure-us").disabled = !(may && this.now_.exposure_range_us !== null);
     $("exposure-gain").disabled = !(may && this.now_.gain_range_db !== null);
+    show($("do-exposure-write"), this.may_ && isOther(this.now_));
     $("do-exposure").disabled = $("exposure-us").disabled && $("exposure-gain").disabled;
   }
 
@@ -109,4 +118,12 @@ export class ExposureView {
     if (now?.warning) texts.push(sentence(now.warning) + ".");
     setText($("exposure-text"), texts.join(" "));
   }
+}
+
+/** Whether the camera has another exposure or gain than driftd's configuration. */
+export function isOther(now) {
+  if (now === null) return false;
+  const off = (is, configured) => (typeof is === "number" && typeof configured === "number" ? Math.abs(is - configured) : 0);
+  return off(now.exposure_us, now.configured_exposure_us) > kSame * now.configured_exposure_us ||
+    off(now.gain_db, now.configured_gain_db) > kSame_dB;
 }

@@ -80,8 +80,8 @@ class Page {
       picture: this.picture, pixelSize_nm,
     });
     const told = (command, done) => this.actions.order(command, done);
-    this.chooser = new Chooser({ order: told, picture: this.picture, focus: this.focus });
-    this.exposure = new ExposureView(toDaemon, told);
+    this.chooser = new Chooser({ order: told, tool, picture: this.picture, focus: this.focus });
+    this.exposure = new ExposureView(toDaemon, told, tool);
     this.target = new Target($("target"), (x_nm, y_nm) => this.actions.aim(x_nm, y_nm));
     this.listen_();
     this.connect_();
@@ -181,6 +181,7 @@ class Page {
     this.tables.setStatus(status, this.hello?.config);
     this.actions.setStatus(status);
     this.measure.setStatus(status);
+    this.camera.setStatus(status);
     this.chooser.setStatus(status);
     this.exposure.setStatus(status);
     this.showSteps_();

@@ -166,6 +166,8 @@ TEST_CASE("values that are in force are not written again") {
   CHECK_FALSE(write_calibration(lab.file(), {{kDelay, "3000"}}));
   write(lab.main(), "stage: {delay_us: 3100}\n");
   CHECK_FALSE(write_calibration(lab.file(), {{kDelay, "3000"}}));
+  CHECK(is_configured(lab.file(), {{kDelay, "3000"}}));
+  CHECK_FALSE(is_configured(lab.file(), {{kDelay, "3100"}}));
   CHECK(write_calibration(lab.file(), {{kDelay, "3100"}}));  // what the drop-in says holds
 }
 
