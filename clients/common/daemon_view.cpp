@@ -106,6 +106,8 @@ void add_law(const json& status, std::vector<Line>& lines) {
   std::string line = "law         " + law;
   if (reason == "worse_than_pi")
     line += " (the observer left more, and is tried again later)";
+  else if (reason == "driver_too_slow")
+    line += " (the stage's driver takes too few corrections for the observer)";
   else if (reason == "not_ready")
     line += " (until the observer knows stage and frame rate)";
   else if (reason != "configured")
@@ -114,7 +116,8 @@ void add_law(const json& status, std::vector<Line>& lines) {
     line += fmt::format("   leaves {} nm with its noise, PI would {}",
                         number(*control, "/left_nm", "{:.2f}"),
                         number(*control, "/pi_left_nm", "{:.2f}"));
-  lines.push_back({line, reason == "worse_than_pi" ? Tone::Warning : Tone::Plain});
+  const bool relieved = reason == "worse_than_pi" || reason == "driver_too_slow";
+  lines.push_back({line, relieved ? Tone::Warning : Tone::Plain});
   const json* axes = find(*control, "/axes");
   if (axes == nullptr || !axes->is_array()) return;
   for (const json& axis : *axes) {

@@ -12,6 +12,9 @@ constexpr std::int64_t kFirstRestNs = 60 * kSecondNs, kLongestRestNs = 3600 * kS
 /// So long without trouble: the next time counts as the first again.
 constexpr std::int64_t kForgivenNs = 600 * kSecondNs;
 constexpr std::int64_t kLongestCoastNs = 2 * kSecondNs, kLongestCoastTrackingNs = kSecondNs / 2;
+/// Frames to a correction that the driver takes: with more PI holds the lock, until they are less
+/// than the other. Measured: docs/internals/observer.md, "Slow drivers".
+constexpr double kMostFramesACorrection = 5.5, kFewEnoughFrames = 4.5;
 /// Innovations so many times as large as expected: the model is not right now.
 constexpr double kSurprised = 2;
 
@@ -36,6 +39,8 @@ const char* name_of(LawReason reason) noexcept {
       return "tried_again";
     case LawReason::LearnsAnew:
       return "learns_anew";
+    case LawReason::DriverTooSlow:
+      return "driver_too_slow";
   }
   return "unknown";
 }
@@ -60,7 +65,7 @@ void LawChoice::change_settings(const LawSettings& settings) noexcept {
   else if (!has_plan_)
     act(false, LawReason::NotReady);
   else if (other_law)
-    act(true, LawReason::Configured);
+    take_observer(LawReason::Configured);
   if (has_plan_ && other_axes) learn_anew();
 }
 
@@ -84,6 +89,19 @@ void LawChoice::act(bool observer, LawReason reason) noexcept {
   state_.observer = observer;
   state_.reason = reason;
   ++state_.changes;
+}
+
+bool LawChoice::is_driver_too_slow() const noexcept {
+  const bool was = state_.reason == LawReason::DriverTooSlow;
+  const double most = was ? kFewEnoughFrames : kMostFramesACorrection;
+  return settings_.law == ControlLaw::Auto && driver_hz_ > 0 &&
+         driver_hz_ * plan_.settings.period_s * most < 1;
+}
+
+/// If the driver lets it.
+void LawChoice::take_observer(LawReason reason) noexcept {
+  const bool slow = is_driver_too_slow();
+  act(!slow, slow ? LawReason::DriverTooSlow : reason);
 }
 
 void LawChoice::reset(Vec2 total_nm) noexcept {
@@ -116,7 +134,7 @@ void LawChoice::offer(const ObserverPlan& plan) noexcept {
   has_plan_ = true;
   learn_anew();
   if (settings_.law != ControlLaw::Pi && state_.reason == LawReason::NotReady)
-    act(true, LawReason::Configured);
+    take_observer(LawReason::Configured);
 }
 
 ObserverSettings LawChoice::wish(double period_s, double change_limit_nm) const noexcept {
@@ -147,6 +165,8 @@ void LawChoice::choose(std::int64_t now_ns) noexcept {
   if (settings_.law != ControlLaw::Auto) return;
   if (knows() && !judged_learnt_) judge_.restart();  // what it did before it had learnt is past
   judged_learnt_ = knows();
+  if (is_driver_too_slow()) return act(false, LawReason::DriverTooSlow);
+  if (state_.reason == LawReason::DriverTooSlow) return act(true, LawReason::Configured);
   if (state_.observer) {
     if (acts_ns > kForgivenNs) rest_ns_ = 0;
     if (!judge_.pi_is_better()) return;
@@ -205,6 +225,12 @@ bool LawChoice::may_coast(std::int64_t now_ns, double within_nm) const noexcept 
 LawState LawChoice::state() const noexcept {
   LawState state = state_;
   if (state.reason == LawReason::WorseThanPi) return state;  // as it was when that was decided
+  if (state.reason == LawReason::DriverTooSlow) {
+    state.left_nm = state.pi_left_nm = 0;  // PI is not judged against itself
+    const double taken = driver_hz_ * plan_.settings.period_s;
+    state.frames_a_correction = taken > 0 ? 1 / taken : 0;
+    return state;
+  }
   state.left_nm = judge_.left_nm();
   state.pi_left_nm = judge_.pi_left_nm();
   return state;

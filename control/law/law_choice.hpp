@@ -7,7 +7,8 @@
 // `auto` takes the observer as soon as it has a plan. Where PI would have been stiller
 // (law_judge.hpp) PI takes over for a minute; then the observer is tried again, and at once when it
 // has learnt what it did not know before. Each time that fails, PI stays for twice as long, up to
-// an hour.
+// an hour. It is not tried at all where the stage's driver carries out too few of the corrections:
+// the observer counts on each one.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,7 @@ enum class LawReason : std::uint8_t {
   WorseThanPi,  ///< PI: it would have held the sample stiller
   TriedAgain,   ///< the observer, after PI had taken over
   LearnsAnew,   ///< the observer, which knows no more what it had learnt: other frames or axes
+  DriverTooSlow,  ///< PI: the stage's driver takes too few corrections
 };
 const char* name_of(LawReason reason) noexcept;
 
@@ -41,9 +43,10 @@ struct LawSettings {
 struct LawState {
   bool observer = false;  ///< else PI
   LawReason reason = LawReason::NotReady;
-  std::uint32_t changes = 0;  ///< of law or reason, since the start
-  double left_nm = 0;         ///< rms of an axis, as measured, of what was judged; 0: none yet
-  double pi_left_nm = 0;      ///< what PI would have left over them
+  std::uint32_t changes = 0;       ///< of law or reason, since the start
+  double left_nm = 0;              ///< rms of an axis, as measured, of what was judged; 0: none yet
+  double pi_left_nm = 0;           ///< what PI would have left over them
+  double frames_a_correction = 0;  ///< that the driver takes, where it is too slow; else 0
 };
 
 class LawChoice {
@@ -97,6 +100,8 @@ class LawChoice {
   /// From the thread that tunes. A plan for another stage than the present one is passed over.
   void offer(const ObserverPlan& plan) noexcept;
   void offer(const Tuning& tuning) noexcept { observer_.offer(tuning); }
+  /// Corrections a second that the stage's driver takes; 0: all, as far as is known.
+  void set_driver_hz(double hz) noexcept { driver_hz_ = hz; }
   /// To be learnt from; of the last see(). taken_ns 0: there is nothing.
   const ObserverFrame& frame() const noexcept { return observer_.frame(); }
 
@@ -123,6 +128,8 @@ class LawChoice {
   bool knows() const noexcept { return observer_.is_tuned(0) && observer_.is_tuned(1); }
   void learn_anew() noexcept;
   void act(bool observer, LawReason reason) noexcept;
+  bool is_driver_too_slow() const noexcept;
+  void take_observer(LawReason reason) noexcept;
 
   LawSettings settings_;
   PiLaw pi_;
@@ -136,6 +143,7 @@ class LawChoice {
   std::int64_t seen_ns_ = 0;  ///< when the frame was taken that observer_wants_nm_ is of
   Seen seen_;                 ///< likewise, for the judge
   std::int64_t acts_since_ns_ = 0;
+  double driver_hz_ = 0;
   std::int64_t rest_ns_ = 0;    ///< until the observer is tried again
   bool knew_ = false;           ///< it had learnt when PI took over
   bool judged_learnt_ = false;  ///< and so it had at the last frame

@@ -33,6 +33,8 @@ struct LoopPorts {
   LatestValue<StageReadback> stage_place;   // housekeeping -> loop
   /// What the stage's driver says, from housekeeping.
   std::atomic<control::StageSays> stage_says{control::StageSays::Nothing};
+  /// Corrections a second that it takes; 0: all, as far as is known. From housekeeping.
+  std::atomic<double> driver_hz{0};
   std::shared_ptr<RecordFeed> record;     ///< loop -> recorder; set before the loop runs, or never
   std::shared_ptr<FrameRing> raw_frames;  ///< loop -> frame saver; likewise
   ObserverPorts observer;                 ///< loop <-> the thread that tunes the observer

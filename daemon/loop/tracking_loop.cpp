@@ -316,6 +316,7 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& result) no
   see_late_send(sent, facts.now_ns);
   observer_.take(facts.now_ns);
   facts.stage = ports_.stage_says.load(std::memory_order_relaxed);
+  supervisor_.law().set_driver_hz(ports_.driver_hz.load(std::memory_order_relaxed));
   facts.excitation_nm = session_.excitation_nm(facts.now_ns);
   const control::Decision decision = supervisor_.decide(facts);
   if (decision.restart_average && set_) set_->estimator.restart_average();

@@ -136,6 +136,7 @@ void StageChannel::tell_driver(bool is_new) {
 }
 
 void StageChannel::turn(std::int64_t now_ns) {
+  ports_.driver_hz.store(takes_hz(), std::memory_order_relaxed);
   if (!report_) return;
   const bool stopped = report_->state == DriverState::Stopped;
   if (stopped && loop_.report().lock.state == control::LockState::Idle) {
@@ -214,7 +215,7 @@ void StageChannel::forget_silent() {
   tell_loop();
 }
 
-double StageChannel::waiting_us() const {
+double StageChannel::takes_hz() const {
   const double frames_hz = loop_.report().frame_rate_hz;
   if (!report_ || !(frames_hz > 0)) return 0;
   double hz = report_->max_rate_hz;
@@ -222,7 +223,12 @@ double StageChannel::waiting_us() const {
     const double seen_hz = carried_out_share_ * frames_hz;
     hz = hz > 0 ? std::min(hz, seen_hz) : seen_hz;
   }
-  return hz > 0 && hz < kKeepsUp * frames_hz ? 0.5e6 / hz : 0;
+  return hz < kKeepsUp * frames_hz ? hz : 0;
+}
+
+double StageChannel::waiting_us() const {
+  const double hz = takes_hz();
+  return hz > 0 ? 0.5e6 / hz : 0;
 }
 
 DriverTiming StageChannel::timing() const {

@@ -56,6 +56,8 @@ class StageChannel {
   /// What the driver adds to stage.delay_us because it takes fewer commands than frames come: half
   /// the time between two, on average, us.
   double waiting_us() const;
+  /// Corrections a second that it takes, where that is fewer than frames come; else 0.
+  double takes_hz() const;
   DriverTiming timing() const;
   /// The object `stage_driver` of `status`; null while there is none.
   nlohmann::json status(std::int64_t now_ns) const;

@@ -144,18 +144,25 @@ void Reporter::tell_law(const control::LawState& law) {
   known_law_changes_ = law.changes;
   if (first && law.reason == control::LawReason::NotReady) return;  // it will be in a moment
   const bool worse = law.reason == control::LawReason::WorseThanPi;
+  const bool slow = law.reason == control::LawReason::DriverTooSlow;
   std::string text = law.observer ? "the observer holds the lock" : "PI holds the lock";
   if (law.reason == control::LawReason::NotReady)
     text += ": the observer has to learn anew for the stage or the frame rate";
   if (law.reason == control::LawReason::TriedAgain) text += " again";
   if (law.reason == control::LawReason::LearnsAnew)
     text += ": it learns anew, as frames come at another rate or the stage's axes are others";
+  if (slow)
+    text += fmt::format(
+        ": the stage's driver takes one correction in about {:.0f} frames, too few for the "
+        "observer: a faster driver or a slower camera lets it act",
+        law.frames_a_correction);
   if (worse)
     text += fmt::format(
         ": the observer left {:.2f} nm (rms of an axis, noise included) where PI would have left "
         "{:.2f} nm",
         law.left_nm, law.pi_left_nm);
-  events_.raise(worse ? EventLog::Level::Warning : EventLog::Level::Info, "control_law", text,
+  events_.raise(worse || slow ? EventLog::Level::Warning : EventLog::Level::Info, "control_law",
+                text,
                 {{"law", law.observer ? "observer" : "pi"},
                  {"why", control::name_of(law.reason)},
                  {"left_nm", number_or_null(law.left_nm, worse)},

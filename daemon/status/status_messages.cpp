@@ -168,7 +168,8 @@ json control_json(const StatusInputs& in) {
   const bool holds = in.loop.lock.state == control::LockState::Locked ||
                      in.loop.lock.state == control::LockState::Holding;
   const bool judged = holds && law.left_nm > 0;
-  const bool seen = law.observer || law.reason == control::LawReason::WorseThanPi;
+  const bool seen = law.observer || law.reason == control::LawReason::WorseThanPi ||
+                    law.reason == control::LawReason::DriverTooSlow;
   json axes = json::array();
   if (holds && seen && in.loop.motion[0].sd_nm > 0)
     for (std::size_t i = 0; i < control::kAxes; ++i)

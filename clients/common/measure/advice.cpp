@@ -220,6 +220,9 @@ std::vector<Advice> advice_of(const json& status) {
          reason == "worse_than_pi"
              ? "PI holds the lock, because the observer left more: what shakes the sample "
                "may change faster than it can be learnt"
+         : reason == "driver_too_slow"
+             ? "PI holds the lock, because the stage's driver takes too few corrections for the "
+               "observer: a faster driver, or a slower camera (camera.frame_rate_hz)"
          : reason == "not_ready" ? "PI holds the lock until the frame rate is known"
                                  : "PI holds the lock: control.law: auto may hold it stiller"});
   const json::json_pointer axes("/control/axes");

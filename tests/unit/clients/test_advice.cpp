@@ -144,6 +144,8 @@ TEST_CASE("advice: it always says something, and never what is not known") {
   status["control"]["law"] = "pi";
   status["control"]["reason"] = "worse_than_pi";
   CHECK_THAT(said(status, "pi", ""), contains("the observer left more"));
+  status["control"]["reason"] = "driver_too_slow";
+  CHECK_THAT(said(status, "pi", ""), contains("a faster driver, or a slower camera"));
   status = locked();
   for (json& one : status["control"]["axes"]) one["forecast"] = nullptr;
   status["residual"]["out_of_loop"] = nullptr;

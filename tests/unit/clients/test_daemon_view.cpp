@@ -239,6 +239,12 @@ TEST_CASE("Why a fitter or a law was taken is told whole and in words") {
   CHECK_FALSE(line_of(lines, "            9.0): no kernel image is available").text.empty());
   CHECK(line_of(lines, "law")
             .text.starts_with("law         pi (the observer left more, and is tried again later)"));
+  status["control"]["reason"] = "driver_too_slow";
+  view.set_status(status, kNow_ns);
+  const Line law = line_of(view.summary(kNow_ns), "law");
+  CHECK(law.text.starts_with(
+      "law         pi (the stage's driver takes too few corrections for the observer)"));
+  CHECK(law.tone == Tone::Warning);
 }
 
 TEST_CASE("What the stage's driver tells is shown, and nothing of one that only subscribes") {

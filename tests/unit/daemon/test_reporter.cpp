@@ -213,6 +213,17 @@ TEST_CASE("which law holds the lock is told while one is held, not while nothing
   CHECK(events[0]["level"] == "warning");
   CHECK_THAT(events[0]["text"].get<std::string>(),
              contains("PI holds the lock: the observer left 0.50 nm"));
+  f.report.law = {.observer = false,
+                  .reason = control::LawReason::DriverTooSlow,
+                  .changes = 4,
+                  .frames_a_correction = 9.9};
+  events = f.told_by();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0]["level"] == "warning");
+  CHECK(events[0]["why"] == "driver_too_slow");
+  CHECK(events[0]["left_nm"].is_null());
+  CHECK_THAT(events[0]["text"].get<std::string>(),
+             contains("takes one correction in about 10 frames") && contains("a faster driver"));
 }
 
 TEST_CASE("a change of role is told, not the roles of other markers") {

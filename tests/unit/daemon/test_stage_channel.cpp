@@ -325,10 +325,14 @@ TEST_CASE("a stage that takes fewer commands than frames come waits half a comma
   f.played.report.frame_rate_hz = 500;
   f.set_state(LockState::Locked);
   SECTION("by what it says of itself") {
-    f.take(with(report(), {{"max_rate_hz", 100}}));
+    f.take(with(report(), {{"max_rate_hz", 100}, {"rate_hz", 0}}));
     CHECK(f.channel.waiting_us() == Approx(5000));
-    f.take(with(report(), {{"max_rate_hz", 460}}));
+    f.later(10);
+    CHECK(f.played.ports.driver_hz.load() == 100);
+    f.take(with(report(), {{"max_rate_hz", 460}, {"rate_hz", 0}}));
     CHECK(f.channel.waiting_us() == 0);
+    f.later(10);
+    CHECK(f.played.ports.driver_hz.load() == 0);
   }
   SECTION("by what it was seen to do") {
     f.played.report.lock.since_ns = f.now_ns;
@@ -341,6 +345,8 @@ TEST_CASE("a stage that takes fewer commands than frames come waits half a comma
     f.later(10);
     CHECK(f.channel.waiting_us() == Approx(2000));
     CHECK(contains(f.told.events.back()["text"], "250 of 500"));
+    f.later(10);
+    CHECK(f.played.ports.driver_hz.load() == Approx(250));  // in the lock that it was seen in
     f.set_state(LockState::Idle);
     f.take(with(report(), {{"rate_hz", 0}}));
     f.later(10);

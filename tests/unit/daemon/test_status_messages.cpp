@@ -241,6 +241,7 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
   // While PI rests the observer it goes on to see and to learn; else there is nothing to tell.
   using driftd::control::LawReason;
   for (const auto& [reason, told] : {std::pair{LawReason::WorseThanPi, true},
+                                     {LawReason::DriverTooSlow, true},
                                      {LawReason::Configured, false},
                                      {LawReason::NotReady, false}}) {
     m.loop.law.observer = false;
