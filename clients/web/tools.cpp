@@ -100,10 +100,10 @@ Tools::~Tools() {
 void Tools::use(const json& asked, const std::string& forbidden, std::int64_t now_ns,
                 const Done& done) {
   const std::string tool = text_of(asked, "tool");
-  if (tool == "proposal") return propose(flag_of(asked, "stage_is_right"), now_ns, done);
+  const std::string why_not = forbidden.empty() ? instance_.why_observe() : forbidden;
+  if (tool == "proposal") return propose(asked, why_not, now_ns, done);
   if (tool == "snapshot") return give_snapshot(now_ns, done);
-  if (!forbidden.empty()) return done(refusal(forbidden));
-  if (!instance_.may_operate()) return done(refusal(instance_.why_observe()));
+  if (!why_not.empty()) return done(refusal(why_not));
   if (tool == "write_stage") return write_stage(asked, now_ns, done);
   if (tool == "write_camera") return write_camera(now_ns, done);
   if (tool == "report_page")
@@ -122,7 +122,8 @@ void Tools::use(const json& asked, const std::string& forbidden, std::int64_t no
 
 // --- the stage's calibration ---
 
-json Tools::proposal_of(const json& word, bool stage_is_right) const {
+/// Whether it can be written is tried by writing: only for who may.
+json Tools::proposal_of(const json& word, bool stage_is_right, const std::string& why_not) const {
   json proposal = {{"ok", true}, {"run", word.value("run", json())}};
   try {
     const clients::StageCalibration found = clients::read_calibration(word.at("result"));
@@ -131,11 +132,11 @@ json Tools::proposal_of(const json& word, bool stage_is_right) const {
     proposal["findings"] = clients::findings(found);
     proposal["question"] = question ? json(clients::question_lines(*question)) : json();
     proposal["lines"] = clients::proposal_lines(found, clients::proposed_values(found, pixel));
-    proposal["problem"] = instance_.may_operate() ? "" : instance_.why_observe();
+    proposal["problem"] = why_not;
     if (written_.is_object() && written_["run"] == proposal["run"] &&
         written_["session"] == instance_.session())
       proposal["written"] = written_["said"];
-    if (proposal.contains("written") || !instance_.may_operate()) return proposal;
+    if (proposal.contains("written") || !why_not.empty()) return proposal;
     const fs::path config = instance_.file();
     if (config.empty())
       throw std::runtime_error(
@@ -156,14 +157,16 @@ json Tools::proposal_of(const json& word, bool stage_is_right) const {
   return proposal;
 }
 
-void Tools::propose(bool stage_is_right, std::int64_t now_ns, const Done& done) {
+void Tools::propose(const json& asked, const std::string& why_not, std::int64_t now_ns,
+                    const Done& done) {
+  const bool stage_is_right = flag_of(asked, "stage_is_right");
   instance_.command({{"command", "calibration"}}, {}, now_ns,
-                    [this, stage_is_right, done](unsigned status, const json& word) {
+                    [this, stage_is_right, why_not, done](unsigned status, const json& word) {
                       if (status != 200 || !flag_of(word, "ok"))
                         return done(json_response(status, word));
                       if (text_of(word, "phase") != "done")
                         return done(refusal("no calibration has found anything yet"));
-                      done(json_response(200, proposal_of(word, stage_is_right)));
+                      done(json_response(200, proposal_of(word, stage_is_right, why_not)));
                     });
 }
 
@@ -176,7 +179,7 @@ void Tools::write_stage(const json& asked, std::int64_t now_ns, const Done& done
         if (status != 200 || !flag_of(word, "ok")) return done(json_response(status, word));
         if (text_of(word, "phase") != "done" || word.value("run", json()) != run)
           return done(refusal("this is not the last calibration any more; nothing was written"));
-        const json now = proposal_of(word, stage_is_right);
+        const json now = proposal_of(word, stage_is_right, instance_.why_observe());
         if (const std::string problem = text_of(now, "problem"); !problem.empty())
           return done(refusal(problem));
         try {

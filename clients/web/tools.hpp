@@ -50,8 +50,11 @@ class Tools {
     std::filesystem::path result;   ///< a file that it makes; empty: what it prints
   };
 
-  void propose(bool stage_is_right, std::int64_t now_ns, const Done& done);
-  nlohmann::json proposal_of(const nlohmann::json& word, bool stage_is_right) const;
+  void propose(const nlohmann::json& asked, const std::string& why_not, std::int64_t now_ns,
+               const Done& done);
+  /// @param why_not  this visitor may not act; "": they may
+  nlohmann::json proposal_of(const nlohmann::json& word, bool stage_is_right,
+                             const std::string& why_not) const;
   void write_stage(const nlohmann::json& asked, std::int64_t now_ns, const Done& done);
   void write_camera(std::int64_t now_ns, const Done& done);
   /// Given {"lines":[...],"restart":true}: what is said of it, and whether it needs one.

@@ -11,7 +11,7 @@ import unittest
 
 from harness import DEADLINE_S, new_rig
 from test_calibrate import IGNORANT, WORLD
-from web_client import Web
+from web_client import Web, get
 
 
 class Tools(unittest.TestCase):
@@ -118,6 +118,28 @@ class Tools(unittest.TestCase):
         self.assertEqual(status, 403, text)
         status, text = self.web.post({"tool": "measure"}, self.csrf)
         self.assertEqual(status, 400, text)
+
+    def test_for_who_observes_nothing_is_tried_beside_the_configuration(self):
+        """Whether a file can be written is found out by writing one: that is for who may."""
+        self.start()
+        self.calibrate()
+        logins = self.rig.folder / "logins.yaml"
+        logins.write_text("tokens:\n  - {name: office, role: observe, token: observer-token-0123456789}\n")
+        logins.chmod(0o600)
+        web = Web(self.rig, self.rig.folder, "--config", self.file, "--operate", "--logins", logins)
+        body = b'{"token":"observer-token-0123456789"}'
+        _, answer = web.answer(get("/api/login", web.address, "POST", Origin=web.origin, Content_Type="application/json",
+                                   Content_Length=str(len(body))) + body)
+        cookie = re.search("Set-Cookie: ([^;]*)", answer)[1]
+        tab = self.rig.enter_context(web.tab(cookie=cookie))
+        csrf = tab.wait_kind("hello")[0]["csrf"]
+        tab.wait_kind("status", self.pass_time)
+        before = self.rig.folder.stat().st_mtime_ns
+        status, reply = self.while_time_passes(lambda: web.post({"tool": {"tool": "proposal"}}, csrf, Cookie=cookie))
+        self.assertEqual((status, reply["ok"], reply["run"]), (200, True, 1), reply)
+        self.assertIn("office has the role observe", reply["problem"])
+        self.assertNotIn("file", reply)
+        self.assertEqual(self.rig.folder.stat().st_mtime_ns, before)
 
     def test_a_measurement_and_what_it_recommends(self):
         self.start("--operate")
