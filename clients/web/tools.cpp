@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -80,7 +81,8 @@ std::vector<fs::path> recording_of(const fs::path& file) {
 KeyValues camera_values(const json& report) {
   KeyValues values;
   const json& camera = report.at("proposal").at("camera");
-  for (const char* name : {"gain_e_per_adu", "offset_adu", "read_noise_e", "saturation_adu"})
+  for (const char* name :
+       {"gain_e_per_adu", "offset_adu", "read_noise_e", "saturation_adu", "gain_db"})
     if (camera.contains(name) && camera[name].is_number())
       values.emplace_back(std::string("camera.") + name, camera[name].dump());
   return values;
@@ -219,6 +221,19 @@ void Tools::have_it_loaded(const clients::CalibrationFile& file, const KeyValues
 
 // --- the camera's ---
 
+/// @throws std::runtime_error where the file asks for another gain than this was measured at
+void Tools::check_gain() const {
+  constexpr double kSameDb = 0.1;  // makes no other noise
+  const json measured = part_of(camera_, "gain_db");
+  if (!measured.is_number() || camera_.at("proposal").at("camera").contains("gain_db")) return;
+  const double in_file = config::load(instance_.file()).camera.gain_db;
+  if (std::abs(in_file - measured.get<double>()) <= kSameDb) return;
+  throw std::runtime_error(
+      fmt::format("this was measured at a gain of {:.4g} dB, and camera.gain_db is {:.4g} by now: "
+                  "measure again; nothing was written",
+                  measured.get<double>(), in_file));
+}
+
 void Tools::write_camera(std::int64_t now_ns, const Done& done) {
   if (!camera_.is_object()) return done(refusal("the camera has not been measured yet"));
   try {
@@ -230,6 +245,7 @@ void Tools::write_camera(std::int64_t now_ns, const Done& done) {
       throw std::runtime_error(
           "driftd-web was started without --config, so it does not know which "
           "file driftd runs with");
+    check_gain();
     have_it_loaded(clients::checked_calibration_file(instance_.file(), clients::kCameraFile, kBy,
                                                      instance_.status()),
                    camera_values(camera_), now_ns,

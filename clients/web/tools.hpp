@@ -57,6 +57,7 @@ class Tools {
                              const std::string& why_not) const;
   void write_stage(const nlohmann::json& asked, std::int64_t now_ns, const Done& done);
   void write_camera(std::int64_t now_ns, const Done& done);
+  void check_gain() const;
   /// Given {"lines":[...],"restart":true}: what is said of it, and whether it needs one.
   using Loaded = std::function<void(nlohmann::json said)>;
   void have_it_loaded(const clients::CalibrationFile& file, const clients::KeyValues& values,

@@ -161,6 +161,14 @@ class Tools(unittest.TestCase):
         self.assertEqual(self.use("stop"), {"ok": True})
         self.tab.wait(lambda h: h["kind"] == "job" and h["phase"] == "stopped", "its end", self.pass_time)
 
+    def test_a_cameras_calibration_is_not_written_beside_another_gain(self):
+        self.start("--operate", camera={"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3})
+        ended = self.job("camera", dark=False)
+        self.assertEqual((ended["phase"], ended.get("result", {}).get("gain_db")), ("done", 0), ended)
+        self.rig.config(**IGNORANT, camera={"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3, "gain_db": 6})  # edited meanwhile
+        self.assertIn("measured at a gain of 0 dB, and camera.gain_db is 6 by now", self.use("write_camera")["error"])
+        self.assertFalse(self.drop_in("camera-calibration.yaml").exists())
+
     def test_a_report_of_the_last_record(self):
         self.start("--operate", record={"directory": str(self.rig.folder / "records")})
         self.assertIn("nothing has been recorded", self.use("report")["error"])
