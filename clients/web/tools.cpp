@@ -331,7 +331,7 @@ void Tools::tell_job(const std::string& tool, json news) {
   news["kind"] = "job";
   news["tool"] = tool;
   tell_(std::make_shared<const std::string>(packed(news)), "job " + tool);
-  told_[tool] = std::move(news);
+  told_[tool] = {std::move(news), monotonic_ns()};
 }
 
 void Tools::turn(std::int64_t now_ns) {
@@ -375,7 +375,11 @@ void Tools::end_job(bool on_time) {
 
 std::vector<std::string> Tools::past() const {
   std::vector<std::string> messages;
-  for (const auto& [tool, news] : told_) messages.push_back(packed(news));
+  for (const auto& [tool, told] : told_) {
+    json news = told.news;
+    news["ago_s"] = static_cast<double>(monotonic_ns() - told.at_ns) * 1e-9;
+    messages.push_back(packed(news));
+  }
   return messages;
 }
 

@@ -72,11 +72,15 @@ class Tools {
   Instance& instance_;
   Instance::Tell tell_;
   std::unique_ptr<Job> job_;
-  std::map<std::string, nlohmann::json> told_;  ///< the last of each tool
-  nlohmann::json camera_;                       ///< what its calibration found last
-  nlohmann::json written_;        ///< of the stage: its run and what was said; or null
-  std::string report_;            ///< a page
-  std::filesystem::path folder_;  ///< for what driftctl writes; empty: none yet
+  struct Told {
+    nlohmann::json news;
+    std::int64_t at_ns;
+  };
+  std::map<std::string, Told> told_;  ///< the last of each tool
+  nlohmann::json camera_;             ///< what its calibration found last
+  nlohmann::json written_;            ///< of the stage: its run and what was said; or null
+  std::string report_;                ///< a page
+  std::filesystem::path folder_;      ///< for what driftctl writes; empty: none yet
   std::int64_t told_ns_ = 0, snapshot_ns_ = 0;
 };
 

@@ -154,8 +154,13 @@ class Tools(unittest.TestCase):
         for code in ("markers", "drift", "line", "averaging"):
             self.assertIn(code, codes)
         # Who comes later finds it; and one at a time, which can be stopped.
+        begun_s = time.monotonic()
+        time.sleep(0.3)
         late = self.rig.enter_context(self.web.tab())
-        self.assertEqual(late.wait_kind("job")[0]["result"], result)
+        told = late.wait_kind("job")[0]
+        self.assertEqual(told["result"], result)
+        self.assertGreaterEqual(told["ago_s"], 0.3)  # it is of before
+        self.assertLess(told["ago_s"], time.monotonic() - begun_s + 10)
         self.assertEqual(self.use("measure", seconds=600), {"ok": True})
         self.assertIn("already", self.use("measure", seconds=1)["error"])
         self.assertEqual(self.use("stop"), {"ok": True})
