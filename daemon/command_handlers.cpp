@@ -127,10 +127,11 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
     return;
   }
   if (name == "snapshot") return snapshots_.request(std::move(answer), now_ns);
-  throw CommandRefused{Refusal::BadRequest,
-                       "unknown command `" + beginning_of(name) +
-                           "`; there are status, lock, unlock, reset, move, markers, snapshot, "
-                           "calibrate, calibration, stage, record, place, exposure, access, reload, restart"};
+  throw CommandRefused{
+      Refusal::BadRequest,
+      "unknown command `" + beginning_of(name) +
+          "`; there are status, lock, unlock, reset, move, markers, snapshot, "
+          "calibrate, calibration, stage, record, place, exposure, access, reload, restart"};
 }
 
 void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_ns) {

@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "base/monotonic.hpp"
@@ -29,6 +30,7 @@ constexpr std::int64_t kSpectrumNs = 2 * kNanosecondsPerSecond;
 constexpr std::int64_t kAccessNs = 10 * kNanosecondsPerSecond;
 constexpr std::int64_t kConnectNs = 500 * kMs;
 constexpr std::int64_t kCommandNs = 10 * kNanosecondsPerSecond;
+constexpr std::size_t kMostCommandBytes = 4000;  // driftd takes 4096, and an `id` is added
 constexpr std::size_t kMostEvents = 200;
 constexpr std::size_t kMinute = 1200;  // samples, each 50 ms
 constexpr int kMostAtOnce = 20'000;    // messages of a turn
@@ -343,6 +345,10 @@ void Instance::command(const json& command, const std::string& forbidden, std::i
   // As many at once as there are connections would be as many whole frames in memory.
   if (name == "snapshot")
     return answer(403, refusal("forbidden", "a page gets its pictures by the stream (/ws)"));
+  // A longer one would end the connection, and with it what others wait for.
+  if (command.dump(-1, ' ', false, json::error_handler_t::replace).size() > kMostCommandBytes)
+    return answer(413, refusal("bad_request", "a command has at most " +
+                                                  std::to_string(kMostCommandBytes) + " bytes"));
   const bool acts = !only_observes(command);
   if (acts && !forbidden.empty()) return answer(403, refusal("forbidden", forbidden));
   if (acts && !may_operate()) return answer(403, refusal("forbidden", why_observe()));

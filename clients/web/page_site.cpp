@@ -186,7 +186,8 @@ void PageSite::answer(const Request& request, std::function<void(Response)> done
     return asked.contains(what) && asked[what].is_object() && asked[what].contains(what) &&
            asked[what][what].is_string();
   };
-  const bool whole = asked.is_object() && (names("command") || names("tool")) &&
+  const bool whole = asked.is_object() && asked.contains("command") != asked.contains("tool") &&
+                     (names("command") || names("tool")) &&
                      (!asked.contains("instance") || asked["instance"].is_string());
   if (!whole)
     return done(

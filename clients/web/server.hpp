@@ -92,7 +92,8 @@ class Server {
   static constexpr std::size_t kMostConnections = 64;
   static constexpr std::size_t kMostViewers = 56;  ///< of these: others are still answered
   static constexpr std::size_t kMostHeaderBytes = 8192;
-  static constexpr std::size_t kMostBodyBytes = 65536;
+  /// Twice what driftd takes: to copy what is nested goes into it level by level, on the stack.
+  static constexpr std::size_t kMostBodyBytes = 8192;
   static constexpr std::size_t kMostSaidBytes = 4096;  ///< by a WebSocket, at once
   static constexpr std::size_t kMostWaiting = 600;     ///< messages for a WebSocket
   static constexpr std::chrono::seconds kForHeader{5}, kForBody{10}, kForAnswer{10}, kDeaf{10};

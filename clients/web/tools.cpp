@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -83,7 +84,8 @@ std::vector<fs::path> recording_of(const fs::path& file) {
 KeyValues camera_values(const json& report) {
   KeyValues values;
   const json& camera = report.at("proposal").at("camera");
-  for (const char* name : {"gain_e_per_adu", "offset_adu", "read_noise_e", "saturation_adu"})
+  for (const char* name :
+       {"gain_e_per_adu", "offset_adu", "read_noise_e", "saturation_adu", "gain_db"})
     if (camera.contains(name) && camera[name].is_number())
       values.emplace_back(std::string("camera.") + name, camera[name].dump());
   return values;
@@ -116,10 +118,10 @@ Tools::~Tools() {
 void Tools::use(const json& asked, const std::string& forbidden, std::int64_t now_ns,
                 const Done& done) {
   const std::string tool = text_of(asked, "tool");
-  if (tool == "proposal") return propose(flag_of(asked, "stage_is_right"), now_ns, done);
+  const std::string why_not = forbidden.empty() ? instance_.why_observe() : forbidden;
+  if (tool == "proposal") return propose(asked, why_not, now_ns, done);
   if (tool == "snapshot") return give_snapshot(now_ns, done);
-  if (!forbidden.empty()) return done(refusal(forbidden));
-  if (!instance_.may_operate()) return done(refusal(instance_.why_observe()));
+  if (!why_not.empty()) return done(refusal(why_not));
   if (tool == "write_stage") return write_stage(asked, now_ns, done);
   if (tool == "write_camera") return write_camera(now_ns, done);
   if (tool == "write_markers" || tool == "write_exposure")
@@ -140,7 +142,8 @@ void Tools::use(const json& asked, const std::string& forbidden, std::int64_t no
 
 // --- the stage's calibration ---
 
-json Tools::proposal_of(const json& word, bool stage_is_right) const {
+/// Whether it can be written is tried by writing: only for who may.
+json Tools::proposal_of(const json& word, bool stage_is_right, const std::string& why_not) const {
   json proposal = {{"ok", true}, {"run", word.value("run", json())}};
   try {
     const clients::StageCalibration found = clients::read_calibration(word.at("result"));
@@ -149,7 +152,7 @@ json Tools::proposal_of(const json& word, bool stage_is_right) const {
     proposal["findings"] = clients::findings(found);
     proposal["question"] = question ? json(clients::question_lines(*question)) : json();
     proposal["lines"] = clients::proposal_lines(found, clients::proposed_values(found, pixel));
-    proposal["problem"] = instance_.may_operate() ? "" : instance_.why_observe();
+    proposal["problem"] = why_not;
     const fs::path config = instance_.file();
     if (written_.is_object() && written_["run"] == proposal["run"] &&
         written_["session"] == instance_.session()) {
@@ -159,7 +162,7 @@ json Tools::proposal_of(const json& word, bool stage_is_right) const {
           clients::calibration_file(config, clients::kStageFile, kBy, instance_.status()), found);
       if (kept) proposal["written"] = {{"lines", kept->lines}, {"restart", kept->restart}};
     }
-    if (proposal.contains("written") || !instance_.may_operate()) return proposal;
+    if (proposal.contains("written") || !why_not.empty()) return proposal;
     if (config.empty())
       throw std::runtime_error(std::string(kNoFile) + ": driftctl --config FILE calibrate --write");
     const auto file =
@@ -175,14 +178,16 @@ json Tools::proposal_of(const json& word, bool stage_is_right) const {
   return proposal;
 }
 
-void Tools::propose(bool stage_is_right, std::int64_t now_ns, const Done& done) {
+void Tools::propose(const json& asked, const std::string& why_not, std::int64_t now_ns,
+                    const Done& done) {
+  const bool stage_is_right = flag_of(asked, "stage_is_right");
   instance_.command({{"command", "calibration"}}, {}, now_ns,
-                    [this, stage_is_right, done](unsigned status, const json& word) {
+                    [this, stage_is_right, why_not, done](unsigned status, const json& word) {
                       if (status != 200 || !flag_of(word, "ok"))
                         return done(json_response(status, word));
                       if (text_of(word, "phase") != "done")
                         return done(refusal("no calibration has found anything yet"));
-                      done(json_response(200, proposal_of(word, stage_is_right)));
+                      done(json_response(200, proposal_of(word, stage_is_right, why_not)));
                     });
 }
 
@@ -195,7 +200,7 @@ void Tools::write_stage(const json& asked, std::int64_t now_ns, const Done& done
         if (status != 200 || !flag_of(word, "ok")) return done(json_response(status, word));
         if (text_of(word, "phase") != "done" || word.value("run", json()) != run)
           return done(refusal("this is not the last calibration any more; nothing was written"));
-        const json now = proposal_of(word, stage_is_right);
+        const json now = proposal_of(word, stage_is_right, instance_.why_observe());
         if (const std::string problem = text_of(now, "problem"); !problem.empty())
           return done(refusal(problem));
         if (now.contains("written"))
@@ -251,6 +256,19 @@ void Tools::write_or_refuse(const std::string& command, const Done& done,
   }
 }
 
+/// @throws std::runtime_error where the file asks for another gain than this was measured at
+void Tools::check_gain() const {
+  constexpr double kSameDb = 0.1;  // makes no other noise
+  const json measured = part_of(camera_, "gain_db");
+  if (!measured.is_number() || camera_.at("proposal").at("camera").contains("gain_db")) return;
+  const double in_file = config::load(instance_.file()).camera.gain_db;
+  if (std::abs(in_file - measured.get<double>()) <= kSameDb) return;
+  throw std::runtime_error(
+      fmt::format("this was measured at a gain of {:.4g} dB, and camera.gain_db is {:.4g} by now: "
+                  "measure again; nothing was written",
+                  measured.get<double>(), in_file));
+}
+
 void Tools::write_camera(std::int64_t now_ns, const Done& done) {
   if (!camera_.is_object()) return done(refusal("the camera has not been measured yet"));
   write_or_refuse("calibrate camera --dark", done, [&](const fs::path& config) {
@@ -258,6 +276,7 @@ void Tools::write_camera(std::int64_t now_ns, const Done& done) {
       throw std::runtime_error(why + "; nothing was written");
     if (text_of(camera_, "camera") != text_of(part_of(instance_.status(), "camera"), "description"))
       throw std::runtime_error("driftd has another camera now; nothing was written");
+    check_gain();
     have_it_loaded(
         clients::checked_calibration_file(config, clients::kCameraFile, kBy, instance_.status()),
         camera_values(camera_), now_ns, [done](json said) { done(answer_of(std::move(said))); });
@@ -356,7 +375,7 @@ void Tools::tell_job(const std::string& tool, json news) {
   news["kind"] = "job";
   news["tool"] = tool;
   tell_(std::make_shared<const std::string>(packed(news)), "job " + tool);
-  told_[tool] = std::move(news);
+  told_[tool] = {std::move(news), monotonic_ns()};
 }
 
 void Tools::turn(std::int64_t now_ns) {
@@ -400,7 +419,11 @@ void Tools::end_job(bool on_time) {
 
 std::vector<std::string> Tools::past() const {
   std::vector<std::string> messages;
-  for (const auto& [tool, news] : told_) messages.push_back(packed(news));
+  for (const auto& [tool, told] : told_) {
+    json news = told.news;
+    news["ago_s"] = static_cast<double>(monotonic_ns() - told.at_ns) * 1e-9;
+    messages.push_back(packed(news));
+  }
   return messages;
 }
 

@@ -50,8 +50,11 @@ class Tools {
     std::filesystem::path result;   ///< a file that it makes; empty: what it prints
   };
 
-  void propose(bool stage_is_right, std::int64_t now_ns, const Done& done);
-  nlohmann::json proposal_of(const nlohmann::json& word, bool stage_is_right) const;
+  void propose(const nlohmann::json& asked, const std::string& why_not, std::int64_t now_ns,
+               const Done& done);
+  /// @param why_not  this visitor may not act; "": they may
+  nlohmann::json proposal_of(const nlohmann::json& word, bool stage_is_right,
+                             const std::string& why_not) const;
   void write_stage(const nlohmann::json& asked, std::int64_t now_ns, const Done& done);
   void write_camera(std::int64_t now_ns, const Done& done);
   /// What somebody chose of the running daemon (clients/common/kept_choice.hpp).
@@ -65,6 +68,7 @@ class Tools {
   void write_choice(const Choice& choice, std::int64_t now_ns, const Done& done);
   void write_or_refuse(const std::string& command, const Done& done,
                        const std::function<void(const std::filesystem::path& config)>& write);
+  void check_gain() const;
   /// Given {"lines":[...],"restart":true}: what is said of it, and whether it needs one.
   using Loaded = std::function<void(nlohmann::json said)>;
   void have_it_loaded(const clients::CalibrationFile& file, const clients::KeyValues& values,
@@ -79,11 +83,15 @@ class Tools {
   Instance& instance_;
   Instance::Tell tell_;
   std::unique_ptr<Job> job_;
-  std::map<std::string, nlohmann::json> told_;  ///< the last of each tool
-  nlohmann::json camera_;                       ///< what its calibration found last
-  nlohmann::json written_;        ///< of the stage: its run and what was said; or null
-  std::string report_;            ///< a page
-  std::filesystem::path folder_;  ///< for what driftctl writes; empty: none yet
+  struct Told {
+    nlohmann::json news;
+    std::int64_t at_ns;
+  };
+  std::map<std::string, Told> told_;  ///< the last of each tool
+  nlohmann::json camera_;             ///< what its calibration found last
+  nlohmann::json written_;            ///< of the stage: its run and what was said; or null
+  std::string report_;                ///< a page
+  std::filesystem::path folder_;      ///< for what driftctl writes; empty: none yet
   std::int64_t told_ns_ = 0, snapshot_ns_ = 0;
 };
 

@@ -109,6 +109,22 @@ class CameraCalibration(unittest.TestCase):
         self.assertRegex(written.read_text(), "\n  gain_e_per_adu: [34]")
         self.assertRegex(written.read_text(), "\n  offset_adu: [0-9.]+  # of an earlier calibration\n")
 
+    def test_values_are_those_of_the_gain_that_they_were_measured_at(self):
+        """The camera's gain is changed over the wire: after driftd's next start it would be the configured one again."""
+        self.start(DARK, gain_db=0, gain_e_per_adu=4)
+        dark = self.rig.folder / "dark.json"
+        found = self.measured("--dark-only", "--dark-result", dark, frames=64)
+        self.assertEqual((found["gain_db"], found["configured"]["gain_db"]), (0, 0))
+        self.assertNotIn("gain_db", found["proposal"]["camera"])
+        self.rig.client.exposure(gain_db=6)
+        refused = self.driftctl("calibrate", "camera", "--frames", "64", "--dark-result", dark, code=4)
+        self.assertRegex(refused.stderr, "a gain of 0 dB; the camera has .* and 6 dB now: measure the dark anew")
+        said = self.driftctl("calibrate", "camera", "--dark-only", "--frames", "64", "--write", "--yes")
+        self.assertIn("  gain_db: 6\n", said.stdout)
+        written = self.rig.folder / f"{self.file.name}.d/camera-calibration.yaml"
+        self.assertIn("\n  gain_db: 6\n", written.read_text())
+        self.assertIn("\n  offset_adu: ", written.read_text())
+
     def test_nothing_is_written_after_ctrl_c_and_frames_end(self):
         self.start(DARK)
         before = self.file.read_text()

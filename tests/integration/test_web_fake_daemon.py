@@ -166,6 +166,20 @@ class BeforeAFake(Case):
                 seen += [e["text"] for e in tab.wait(lambda h: h["kind"] == "event" and not h.get("past"), "events")[0]["events"]]
             self.assertEqual(seen[-200:], [f"event {number}" for number in range(4800, 5000)])
 
+    def test_a_command_that_driftd_does_not_take_reaches_no_connection(self):
+        """It would end the one that everybody's status and pictures come by."""
+        self.answers("place", lambda: {"place": {}})
+        with self.web.tab() as tab:
+            csrf = tab.wait_kind("hello")[0]["csrf"]
+            tab.wait_kind("status")
+            show = {"command": "place", "show": "a" * 3900}
+            self.assertEqual(self.web.post({"command": show}, csrf), (200, {"ok": True, "place": {}}))
+            for name in ("a" * 4000, "\0" * 1000):  # a sign that takes six bytes there
+                status, reply = self.web.post({"command": show | {"show": name}}, csrf)
+                self.assertEqual((status, reply["code"]), (413, "bad_request"), reply)
+            self.assertEqual(self.web.post({"command": show | {"show": "a" * 9000}}, csrf)[0], 413)
+            self.assertEqual(self.asked("place"), 1)
+
     def test_a_command_is_answered_though_the_daemon_falls_silent(self):
         silent = threading.Event()
         self.addCleanup(silent.set)

@@ -12,7 +12,7 @@ import unittest
 
 from harness import DEADLINE_S, new_rig
 from test_calibrate import IGNORANT, WORLD
-from web_client import Web
+from web_client import Web, get
 
 
 class Tools(unittest.TestCase):
@@ -214,6 +214,28 @@ class Tools(unittest.TestCase):
         status, text = self.web.post({"tool": "measure"}, self.csrf)
         self.assertEqual(status, 400, text)
 
+    def test_for_who_observes_nothing_is_tried_beside_the_configuration(self):
+        """Whether a file can be written is found out by writing one: that is for who may."""
+        self.start()
+        self.calibrate()
+        logins = self.rig.folder / "logins.yaml"
+        logins.write_text("tokens:\n  - {name: office, role: observe, token: observer-token-0123456789}\n")
+        logins.chmod(0o600)
+        web = Web(self.rig, self.rig.folder, "--config", self.file, "--operate", "--logins", logins)
+        body = b'{"token":"observer-token-0123456789"}'
+        _, answer = web.answer(get("/api/login", web.address, "POST", Origin=web.origin, Content_Type="application/json",
+                                   Content_Length=str(len(body))) + body)
+        cookie = re.search("Set-Cookie: ([^;]*)", answer)[1]
+        tab = self.rig.enter_context(web.tab(cookie=cookie))
+        csrf = tab.wait_kind("hello")[0]["csrf"]
+        tab.wait_kind("status", self.pass_time)
+        before = self.rig.folder.stat().st_mtime_ns
+        status, reply = self.while_time_passes(lambda: web.post({"tool": {"tool": "proposal"}}, csrf, Cookie=cookie))
+        self.assertEqual((status, reply["ok"], reply["run"]), (200, True, 1), reply)
+        self.assertIn("office has the role observe", reply["problem"])
+        self.assertNotIn("file", reply)
+        self.assertEqual(self.rig.folder.stat().st_mtime_ns, before)
+
     def test_a_measurement_and_what_it_recommends(self):
         self.start("--operate")
         self.assertIn("1 to 600 s", self.use("measure", seconds=1e9)["error"])
@@ -227,12 +249,25 @@ class Tools(unittest.TestCase):
         for code in ("markers", "drift", "line", "averaging"):
             self.assertIn(code, codes)
         # Who comes later finds it; and one at a time, which can be stopped.
+        begun_s = time.monotonic()
+        time.sleep(0.3)
         late = self.rig.enter_context(self.web.tab())
-        self.assertEqual(late.wait_kind("job")[0]["result"], result)
+        told = late.wait_kind("job")[0]
+        self.assertEqual(told["result"], result)
+        self.assertGreaterEqual(told["ago_s"], 0.3)  # it is of before
+        self.assertLess(told["ago_s"], time.monotonic() - begun_s + 10)
         self.assertEqual(self.use("measure", seconds=600), {"ok": True})
         self.assertIn("already", self.use("measure", seconds=1)["error"])
         self.assertEqual(self.use("stop"), {"ok": True})
         self.tab.wait(lambda h: h["kind"] == "job" and h["phase"] == "stopped", "its end", self.pass_time)
+
+    def test_a_cameras_calibration_is_not_written_beside_another_gain(self):
+        self.start("--operate", camera={"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3})
+        ended = self.job("camera", dark=False)
+        self.assertEqual((ended["phase"], ended.get("result", {}).get("gain_db")), ("done", 0), ended)
+        self.rig.config(**IGNORANT, camera={"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3, "gain_db": 6})  # edited meanwhile
+        self.assertIn("measured at a gain of 0 dB, and camera.gain_db is 6 by now", self.use("write_camera")["error"])
+        self.assertFalse(self.drop_in("camera-calibration.yaml").exists())
 
     def test_a_report_of_the_last_record(self):
         self.start("--operate", record={"directory": str(self.rig.folder / "records")})

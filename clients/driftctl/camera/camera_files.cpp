@@ -4,7 +4,9 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <cmath>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 
@@ -32,16 +34,42 @@ std::string without_address(const std::string& camera) {
 }  // namespace
 
 void write_dark(const CameraReport& report, const std::filesystem::path& file) {
-  const nlohmann::json whole = to_json({report.dark, {}, report.camera, report.pixel_format, {}});
-  const nlohmann::json kept{{"driftctl", "dark series"},
-                            {"camera", report.camera},
-                            {"pixel_format", report.pixel_format},
-                            {"dark", whole.at("dark")}};
+  CameraReport alone = report;
+  alone.light.reset();
+  const nlohmann::json whole = to_json(alone);
+  const nlohmann::json kept{
+      {"driftctl", "dark series"},           {"camera", report.camera},
+      {"pixel_format", report.pixel_format}, {"exposure_us", whole.at("exposure_us")},
+      {"gain_db", whole.at("gain_db")},      {"dark", whole.at("dark")}};
   write_file(file, kept.dump(2) + "\n");
 }
 
-DarkResult read_dark(const std::filesystem::path& file, const std::string& camera,
-                     const std::string& pixel_format) {
+/// What another exposure or gain makes of it is not known.
+void check_same(const nlohmann::json& kept, const CameraReport& now,
+                const std::filesystem::path& file) {
+  constexpr double kSameExposure = 0.01;  // of it: the dark current of so much is nothing
+  const auto differs = [&](const char* key, const std::optional<double>& value, double most) {
+    const auto before = kept.find(key);
+    return value && before != kept.end() && before->is_number() &&
+           std::abs(before->get<double>() - *value) > most;
+  };
+  if (!differs("gain_db", now.gain_db, kSameGainDb) &&
+      !differs("exposure_us", now.exposure_us, kSameExposure * now.exposure_us.value_or(0)))
+    return;
+  const auto text = [](const nlohmann::json& value, const char* unit) {
+    return value.is_number() ? fmt::format("{:.6g} {}", value.get<double>(), unit)
+                             : std::string("an unknown value");
+  };
+  throw CannotCalibrate(fmt::format(
+      "{} is of {} of exposure and a gain of {}; the camera has {} and {} now: measure the dark "
+      "anew",
+      file.string(), text(kept.value("exposure_us", nlohmann::json()), "us"),
+      text(kept.value("gain_db", nlohmann::json()), "dB"),
+      text(now.exposure_us ? nlohmann::json(*now.exposure_us) : nlohmann::json(), "us"),
+      text(now.gain_db ? nlohmann::json(*now.gain_db) : nlohmann::json(), "dB")));
+}
+
+DarkResult read_dark(const std::filesystem::path& file, const CameraReport& now) {
   std::ifstream in(file, std::ios::binary);
   if (!in) throw cannot("read", file, std::generic_category().message(errno));
   const nlohmann::json kept = nlohmann::json::parse(in, nullptr, false);
@@ -73,12 +101,14 @@ DarkResult read_dark(const std::filesystem::path& file, const std::string& camer
   } catch (const nlohmann::json::exception& error) {
     throw cannot("read", file, error.what());
   }
-  if (without_address(kept_camera) != without_address(camera) || kept_format != pixel_format) {
+  if (without_address(kept_camera) != without_address(now.camera) ||
+      kept_format != now.pixel_format) {
     throw CannotCalibrate(
         fmt::format("{} is of {}, {}; the camera now is {}, {}: measure the dark "
                     "anew",
-                    file.string(), kept_camera, kept_format, camera, pixel_format));
+                    file.string(), kept_camera, kept_format, now.camera, now.pixel_format));
   }
+  check_same(kept, now, file);
   return dark;
 }
 

@@ -224,6 +224,10 @@ KeysAndValues proposal(const CameraReport& report) {
   if (const auto saturation = saturation_of(report)) {
     values.emplace_back("camera.saturation_adu", std::to_string(*saturation));
   }
+  // They are of the gain that the camera has now, which it would not have after its next start.
+  if (!values.empty() && report.configured && report.gain_db &&
+      std::abs(report.configured->gain_db - *report.gain_db) > kSameGainDb)
+    values.emplace_back("camera.gain_db", fmt::format("{:.4g}", *report.gain_db));
   return values;
 }
 
@@ -282,6 +286,8 @@ nlohmann::json to_json(const CameraReport& report) {
   nlohmann::json json{
       {"camera", report.camera},
       {"pixel_format", report.pixel_format},
+      {"exposure_us", report.exposure_us ? nlohmann::json(*report.exposure_us) : nlohmann::json()},
+      {"gain_db", report.gain_db ? nlohmann::json(*report.gain_db) : nlohmann::json()},
       {"gain_e_per_adu", number_or_null(gain)},
       {"gain_sd_e_per_adu", sd_or_null(gain)},
       {"offset_adu", number_or_null(offset)},
@@ -298,7 +304,8 @@ nlohmann::json to_json(const CameraReport& report) {
     json["configured"] = {{"gain_e_per_adu", c.gain_e_per_adu},
                           {"offset_adu", c.offset_adu},
                           {"read_noise_e", c.read_noise_e},
-                          {"saturation_adu", c.saturation_adu}};
+                          {"saturation_adu", c.saturation_adu},
+                          {"gain_db", c.gain_db}};
   }
   json["why_not_written"] = why_not_written(report);
   json["proposal"]["camera"] = nlohmann::json::object();

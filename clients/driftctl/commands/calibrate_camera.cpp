@@ -136,6 +136,28 @@ bool wait_for_enter(const char* what, StopSignal& stop) {
   return false;
 }
 
+/// What the camera has now; nothing of a daemon that does not tell.
+void take_exposure(CameraReport& report, const CameraCommandSetUp& set_up) {
+  try {
+    const nlohmann::json now = set_up.request({{"command", "exposure"}}).body.at("exposure");
+    const auto number = [&now](const char* key) {
+      return now.at(key).is_number() ? std::optional(now.at(key).get<double>()) : std::nullopt;
+    };
+    report.exposure_us = number("exposure_us");
+    report.gain_db = number("gain_db");
+  } catch (const Refused&) {  // one of before
+    report.exposure_us = report.gain_db = std::nullopt;
+  }
+}
+
+/// @throws CannotCalibrate where the frames are not all of one exposure and gain
+void check_exposure(const CameraReport& report, const CameraCommandSetUp& set_up) {
+  CameraReport now;
+  take_exposure(now, set_up);
+  if (now.exposure_us != report.exposure_us || now.gain_db != report.gain_db)
+    throw CannotCalibrate("the camera's exposure or gain changed meanwhile: measure again");
+}
+
 /// Names the camera in the report, and checks what can be known of the file before measuring.
 /// @returns the file to write
 std::optional<CalibrationFile> begin(CameraReport& report, const CameraCommandSetUp& set_up,
@@ -149,6 +171,7 @@ std::optional<CalibrationFile> begin(CameraReport& report, const CameraCommandSe
   }
   camera.at("description").get_to(report.camera);
   camera.at("pixel_format").get_to(report.pixel_format);
+  take_exposure(report, set_up);
   if (set_up.config().empty()) return std::nullopt;
   report.configured = config::load(set_up.config()).camera;
   if (!options.write) return std::nullopt;
@@ -166,9 +189,10 @@ void measure(CameraReport& report, const CameraCommandSetUp& set_up, const Optio
   if (dark_now) {
     series.fetch("dark");
     report.dark = measure_dark(series.statistics());
+    check_exposure(report, set_up);
     if (!options.dark_result.empty()) write_dark(report, options.dark_result);
   } else if (!options.dark_result.empty()) {
-    report.dark = read_dark(options.dark_result, report.camera, report.pixel_format);
+    report.dark = read_dark(options.dark_result, report);
   }
   if (options.dark && !wait_for_enter("Open it, with the markers in focus and still", stop)) {
     throw std::runtime_error("ended before the frames with light");
@@ -186,6 +210,7 @@ void calibrate(const CameraCommandSetUp& set_up, const Options& options) {
   CameraReport report;
   const auto file = begin(report, set_up, options);
   measure(report, set_up, options, stop);
+  check_exposure(report, set_up);
   if (set_up.json()) {
     fmt::print("{}\n", to_json(report).dump());
   } else {

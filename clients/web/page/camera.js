@@ -106,5 +106,7 @@ export function rowsOf(result) {
       : `between ${number(Math.max(0, result.light.least_offset_adu), 1)} and ${number(result.light.most_offset_adu, 1)} ADU: measure the dark, too`, "offset_adu"),
     row("Read noise", found(result.read_noise_e, result.read_noise_sd_e, 3, "e\u207b"), "read_noise_e"),
     row("Saturation", result.saturation_adu === null ? "not reached" : `${number(result.saturation_adu)} ADU`, "saturation_adu"),
+    ...(proposal.camera.gain_db === undefined ? [] // the camera's gain is the configured one
+      : [["Measured at", `${number(result.gain_db, 1)} dB`, `${number(configured.gain_db, 1)} dB`, String(proposal.camera.gain_db)]]),
   ];
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What driftd-web has driftctl do: measure, calibrate the camera, make a report. One at a time; each tab sees how far it is.
 import { $, setText, show } from "./dom.js";
-import { inWords, number, sentence } from "./words.js";
+import { inWords, moment, number, sentence } from "./words.js";
 
 /** Tools, and the first part of the ids of what shows them: NAME-text, NAME-progress, do-NAME-stop. */
 const kTools = ["measure", "camera", "report"];
@@ -31,13 +31,13 @@ export class Jobs {
     if (reply.ok !== true) setText($(`${request.tool}-text`), `\u25b2 Not begun: ${sentence(reply.error ?? "")}`);
   }
 
-  take({ tool, phase, text, progress = null, result = null }) {
+  take({ tool, phase, text, progress = null, result = null, ago_s = 0 }) {
     if (!kTools.includes(tool)) return;
     this.running_ = phase === "running" ? tool : this.running_ === tool ? null : this.running_;
     const told = /^ *(\d+) %/.exec(text ?? "");
     const share = progress ?? (told === null ? null : Number(told[1]) / 100);
     this.share_ = share;
-    const words = { running: `Under way${share === null ? "" : `, ${number(100 * share)} %`}.`, done: "Done.", stopped: "Stopped." };
+    const words = { running: `Under way${share === null ? "" : `, ${number(100 * share)} %`}.`, done: `Done. It ended at ${moment(Date.now() - 1000 * ago_s)}.`, stopped: "Stopped." };
     setText($(`${tool}-text`), words[phase] ?? `\u25b2 ${inWords(phase)}: ${text}`);
     if (phase === "done") this.results_[tool](result);
     this.enable_();
