@@ -77,6 +77,14 @@ class OnDask(WithFolder):  # tier: full
         self.assertIn("8 shards, 300 frames, 1500 localizations", said)
         self.assert_as_one_run(ENDS)
 
+    def test_a_call_goes_on_with_the_shards_of_one_before_that_had_other_workers(self):
+        self.run_program(self.folder / "stack.raw", "--every-spot", "--gain", 0.46, "--shard", "2/3", "-o", self.out)
+        said = distributed.localize(self.folder / "stack.raw", self.out, self.client, program=PROGRAM, gain=0.46)
+        self.assertIn("3 shards, 300 frames", said)
+        self.assert_as_one_run(ENDS)
+        said = distributed.localize(self.folder / "stack.raw", self.out, self.client, program=PROGRAM, overwrite=True)
+        self.assertIn("8 shards, 300 frames", said)
+
     def test_what_driftfit_refuses_is_said(self):
         with self.assertRaisesRegex(RuntimeError, "--roi is 97; .* at most 96|not in range"):
             distributed.localize(self.folder / "stack.raw", self.out, self.client, program=PROGRAM, roi=97)
@@ -125,6 +133,10 @@ class OnDask(WithFolder):  # tier: full
                 said = distributed.localize(stack, self.out, self.client, blocks=6, gain=0.46)
                 self.assertIn("6 blocks, 300 frames, 1500 localizations", said)
                 self.assert_locs()
+                odd = self.folder / "odd[1]"
+                distributed.localize(stack[:9] if kind == "numpy" else stack, odd, self.client, blocks=3)
+                self.assertEqual(list(self.folder.glob("odd*block*")), [])
+                (self.folder / "odd[1]_locs.hdf5").unlink()
                 with self.assertRaisesRegex(FileExistsError, "out_locs.hdf5 exists already"):
                     distributed.localize(stack, self.out, self.client, gain=0.46)
                 (self.folder / "out_locs.hdf5").unlink()
