@@ -320,8 +320,21 @@ void check_results(const ResultNames& names, const std::string& description) {
           "; --overwrite replaces it");
 }
 
+/// Whether another merge has removed some, so that what could not be read was not at fault.
+bool any_is_gone(const std::vector<Part>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [](const Part& part) {
+    const auto& [table, locs, description] = part.names;
+    return !is_there(table) || !is_there(locs) || !is_there(description);
+  });
+}
+
 /// What is said where there are no shards. @throws InputError
 std::string without_shards(const std::string& output, const ResultNames& names) {
+  const std::filesystem::path folder =
+      names.locs.has_parent_path() ? names.locs.parent_path() : ".";
+  std::error_code error;
+  const std::filesystem::directory_iterator readable(folder, error);
+  if (error) throw InputError(folder, "cannot be searched for shards: " + error.message());
   const auto there = Description::of_file(names.description);
   if (there && there->number("First Frame") == 0 && there->number("Frames") > 0 &&
       there->number("Last Frame") == there->number("Frames") - 1 && is_there(names.table) &&
@@ -346,7 +359,7 @@ std::string merge_shards(const MergeOptions& options, const std::function<bool()
   std::vector<std::string> not_whole;
   std::vector<Part> parts = whole_parts(output, shards, not_whole);
   const bool all_there = static_cast<std::int64_t>(parts.size()) == shards.front().count;
-  if (is_merged(output, shards, names) && !(options.overwrite && all_there)) {
+  if (!all_there && is_merged(output, shards, names)) {
     remove_all(output, shards);
     return fmt::format("{} has all frames of these shards already; removed what was left of {}\n",
                        names.locs.string(), counted(shards.size(), "shard"));
@@ -357,9 +370,15 @@ std::string merge_shards(const MergeOptions& options, const std::function<bool()
   }
   check_alike(parts);
   check_frames(output, parts, not_whole);
-  const std::string description = merged_text(parts.front().names);
-  if (!options.overwrite) check_results(names, description);
-  const std::int64_t localizations = write_results(options, names, parts, description, stop);
+  std::int64_t localizations = 0;
+  try {
+    const std::string description = merged_text(parts.front().names);
+    if (!options.overwrite) check_results(names, description);
+    localizations = write_results(options, names, parts, description, stop);
+  } catch (const InputError&) {
+    if (!any_is_gone(parts)) throw;
+    return merge_shards(options, stop);
+  }
   remove_all(output, shards);
   return fmt::format("{}, {}, {}\nwritten: {}, {}, {}\n", counted(parts.size(), "shard"),
                      counted(parts.front().description.number("Frames"), "frame"),
