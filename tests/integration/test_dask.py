@@ -142,5 +142,35 @@ class OnDask(WithFolder):  # tier: full
                 (self.folder / "out_locs.hdf5").unlink()
 
 
+class Refused(WithFolder):  # tier: full
+    def test_what_makes_no_sense_is_refused_before_a_worker_has_it(self):
+        frames = drifting(3)[0]
+        for stack, blocks, error, told in (
+                (frames, -1, ValueError, "blocks is -1; allowed are whole numbers 1 to 10000"),
+                (frames, 0, ValueError, "blocks is 0; allowed are whole numbers 1 to 10000"),
+                ("none.raw", -1, ValueError, "blocks is -1; allowed are whole numbers 1 to 10000"),
+                (frames, 2.5, TypeError, "blocks is 2.5, a float"),
+                (frames[0], None, ValueError, r"stack has shape \(96, 96\); allowed is \(n, height, width\)"),
+                (frames[None], None, ValueError, r"stack has shape \(1, 3, 96, 96\)"),
+                (None, None, ValueError, r"stack has shape \(\)")):
+            with self.subTest(told), self.assertRaisesRegex(error, told):
+                distributed.localize(stack, self.folder / "out", None, blocks=blocks)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_block_that_cannot_be_made_leaves_nothing(self):
+        with self.assertRaisesRegex(ValueError, "side is 99"):
+            distributed._block(drifting(2)[0], 0, str(self.folder / "out_block-1-0-2.npy"), {"side": 99})
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_block_that_cannot_be_read_is_named(self):
+        frames = da.from_array(drifting(2)[0])
+        for damaged in b"", b"\x93NUMPYxx":
+            block = self.folder / "out_block-1-0-2.npy"
+            block.write_bytes(damaged)
+            with self.assertRaisesRegex(ValueError, "out_block-1-0-2.npy cannot be read .*; remove it, and it is done again"):
+                distributed._join([block], frames, str(self.folder / "out"), {})
+            self.assertEqual(list(self.folder.iterdir()), [block])
+
+
 if __name__ == "__main__":
     unittest.main()

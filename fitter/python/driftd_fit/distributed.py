@@ -23,6 +23,7 @@ import dask.array as da
 import numpy as np
 from dask.distributed import wait
 
+from . import arguments
 from . import localize as localize_frames
 
 
@@ -48,6 +49,8 @@ def localize(stack, out, client, *, blocks: int | None = None, program: str = "d
     What was done, in words. Blocks that are there from a call before, which may have been killed, are not done again.
     """
     out = os.path.abspath(out)
+    if blocks is not None:
+        blocks = arguments.number("blocks", blocks, arguments.Range(1, 10_000, whole=True))
     if isinstance(stack, np.memmap):
         raise TypeError("stack is a numpy.memmap, whose pixels would travel with the tasks; allowed is its path")
     if not isinstance(stack, (str, os.PathLike)):
@@ -70,6 +73,8 @@ def _shards_there(out: str) -> int:
 
 def _of_array(frames, out: str, client, blocks: int | None, options: dict) -> str:
     """Blocks are files of numpy, of which the name says what they are of."""
+    if frames.ndim != 3:
+        raise ValueError(f"stack has shape {frames.shape}; allowed is (n, height, width)")
     if os.path.exists(f"{out}_locs.hdf5"):
         raise FileExistsError(f"{out}_locs.hdf5 exists already; remove it, or take another name")
     frames = frames.rechunk({0: -(-len(frames) // blocks) if blocks else "auto", 1: -1, 2: -1})
@@ -84,18 +89,20 @@ def _of_array(frames, out: str, client, blocks: int | None, options: dict) -> st
 
 def _block(frames, first: int, file: str, options: dict) -> None:
     if not os.path.exists(file):  # by a worker that died, or was slow to say so
+        locs = localize_frames(frames, first=first, threads=1, **options)
         part = f"{file}.{uuid.uuid4()}"
         with open(part, "wb") as written:
-            np.save(written, localize_frames(frames, first=first, threads=1, **options))
+            np.save(written, locs)
         os.replace(part, file)
 
 
 def _join(files: list, frames, out: str, options: dict) -> str:
     import h5py
+    for file in files:  # all of them before anything is written
+        _read(file)
     part, total = f"{out}_locs.hdf5.part", 0
     with h5py.File(part, "w") as joined:
-        for file in files:
-            locs = np.load(file)
+        for locs in map(_read, files):
             if total == 0 and "locs" not in joined:
                 joined.create_dataset("locs", (0,), locs.dtype, maxshape=(None,), chunks=(2048,))
             joined["locs"].resize((total + len(locs),))
@@ -110,6 +117,13 @@ def _join(files: list, frames, out: str, options: dict) -> str:
     for left in pathlib.Path(out).parent.glob(f"{glob.escape(pathlib.Path(out).name)}_block-*"):
         left.unlink()
     return f"{len(files)} blocks, {count} frames, {total} localizations\nwritten: {out}_locs.hdf5, {out}_locs.yaml\n"
+
+
+def _read(file) -> np.ndarray:
+    try:
+        return np.load(file)
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{file} cannot be read ({error}); remove it, and it is done again") from None
 
 
 def _run(call: list) -> str:
