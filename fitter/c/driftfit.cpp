@@ -558,6 +558,11 @@ int driftfit_localize(driftfit_fitter* fitter, const driftfit_options* given,
   const auto make = [&] {
     const driftfit_frames f = all_frames(frames);
     const Frames whole = whole_frames(f, f.side);
+    constexpr std::size_t kMostFrame = std::numeric_limits<std::uint32_t>::max();
+    if (f.frame_count > 0 && f.frame_count - 1 > kMostFrame - first)
+      throw FitterError("driftfit: first is " + std::to_string(first) + " of " +
+                        std::to_string(f.frame_count) + " frames; numbers are allowed to " +
+                        std::to_string(kMostFrame));
     driftfit_options o = all_options(given);
     const FitOptions all = options_beside(whole, &o);
     check_options(all);

@@ -77,6 +77,14 @@ class OnDask(WithFolder):  # tier: full
         self.assertIn("8 shards, 300 frames, 1500 localizations", said)
         self.assert_as_one_run(ENDS)
 
+    def test_a_call_goes_on_with_the_shards_of_one_before_that_had_other_workers(self):
+        self.run_program(self.folder / "stack.raw", "--every-spot", "--gain", 0.46, "--shard", "2/3", "-o", self.out)
+        said = distributed.localize(self.folder / "stack.raw", self.out, self.client, program=PROGRAM, gain=0.46)
+        self.assertIn("3 shards, 300 frames", said)
+        self.assert_as_one_run(ENDS)
+        said = distributed.localize(self.folder / "stack.raw", self.out, self.client, program=PROGRAM, overwrite=True)
+        self.assertIn("8 shards, 300 frames", said)
+
     def test_what_driftfit_refuses_is_said(self):
         with self.assertRaisesRegex(RuntimeError, "--roi is 97; .* at most 96|not in range"):
             distributed.localize(self.folder / "stack.raw", self.out, self.client, program=PROGRAM, roi=97)
@@ -125,9 +133,43 @@ class OnDask(WithFolder):  # tier: full
                 said = distributed.localize(stack, self.out, self.client, blocks=6, gain=0.46)
                 self.assertIn("6 blocks, 300 frames, 1500 localizations", said)
                 self.assert_locs()
+                odd = self.folder / "odd[1]"
+                distributed.localize(stack[:9] if kind == "numpy" else stack, odd, self.client, blocks=3)
+                self.assertEqual(list(self.folder.glob("odd*block*")), [])
+                (self.folder / "odd[1]_locs.hdf5").unlink()
                 with self.assertRaisesRegex(FileExistsError, "out_locs.hdf5 exists already"):
                     distributed.localize(stack, self.out, self.client, gain=0.46)
                 (self.folder / "out_locs.hdf5").unlink()
+
+
+class Refused(WithFolder):  # tier: full
+    def test_what_makes_no_sense_is_refused_before_a_worker_has_it(self):
+        frames = drifting(3)[0]
+        for stack, blocks, error, told in (
+                (frames, -1, ValueError, "blocks is -1; allowed are whole numbers 1 to 10000"),
+                (frames, 0, ValueError, "blocks is 0; allowed are whole numbers 1 to 10000"),
+                ("none.raw", -1, ValueError, "blocks is -1; allowed are whole numbers 1 to 10000"),
+                (frames, 2.5, TypeError, "blocks is 2.5, a float"),
+                (frames[0], None, ValueError, r"stack has shape \(96, 96\); allowed is \(n, height, width\)"),
+                (frames[None], None, ValueError, r"stack has shape \(1, 3, 96, 96\)"),
+                (None, None, ValueError, r"stack has shape \(\)")):
+            with self.subTest(told), self.assertRaisesRegex(error, told):
+                distributed.localize(stack, self.folder / "out", None, blocks=blocks)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_block_that_cannot_be_made_leaves_nothing(self):
+        with self.assertRaisesRegex(ValueError, "side is 99"):
+            distributed._block(drifting(2)[0], 0, str(self.folder / "out_block-1-0-2.npy"), {"side": 99})
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_block_that_cannot_be_read_is_named(self):
+        frames = da.from_array(drifting(2)[0])
+        for damaged in b"", b"\x93NUMPYxx":
+            block = self.folder / "out_block-1-0-2.npy"
+            block.write_bytes(damaged)
+            with self.assertRaisesRegex(ValueError, "out_block-1-0-2.npy cannot be read .*; remove it, and it is done again"):
+                distributed._join([block], frames, str(self.folder / "out"), {})
+            self.assertEqual(list(self.folder.iterdir()), [block])
 
 
 if __name__ == "__main__":

@@ -54,7 +54,10 @@ struct Commands {
                                "Join the shards of one stack to the files of one run, to the bit, "
                                "or say why they are none, and remove them");
     merge->add_option("-o,--output", merge_options.output, "OUT, as the shards were given")
-        ->required();
+        ->required()
+        ->check([](const std::string& text) {
+          return text.empty() ? std::string("is empty, allowed is the OUT of the shards") : "";
+        });
     merge->add_flag("--overwrite", merge_options.overwrite, "Replace results of something else");
     merge->add_flag("-q,--quiet", merge_quiet, "No summary");
     slurm = app.add_subcommand("slurm",

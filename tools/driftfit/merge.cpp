@@ -83,9 +83,11 @@ void check_nobody_writes(const std::string& output, const ResultNames& names) {
 /// Those whose files are whole.
 /// @param not_whole  what is wrong with the others
 std::vector<Part> whole_parts(const std::string& output, const std::vector<Shard>& shards,
-                              std::vector<std::string>& not_whole) {
+                              std::vector<std::string>& not_whole,
+                              const std::function<bool()>& stop) {
   std::vector<Part> parts;
   for (const Shard& shard : shards) {
+    if (stop()) throw Interrupted();
     const ResultNames names = results_of(shard_prefix(output, shard));
     const auto description = Description::of_file(names.description);
     const std::string wrong =
@@ -320,8 +322,23 @@ void check_results(const ResultNames& names, const std::string& description) {
           "; --overwrite replaces it");
 }
 
+/// Whether another merge has removed some meanwhile, so that what was missing is not at fault.
+bool any_is_gone(const std::string& output, const std::vector<Shard>& shards,
+                 const std::vector<Part>& parts) {
+  return shards_beside(output).size() != shards.size() ||
+         std::any_of(parts.begin(), parts.end(), [](const Part& part) {
+           const auto& [table, locs, description] = part.names;
+           return !is_there(table) || !is_there(locs) || !is_there(description);
+         });
+}
+
 /// What is said where there are no shards. @throws InputError
 std::string without_shards(const std::string& output, const ResultNames& names) {
+  const std::filesystem::path folder =
+      names.locs.has_parent_path() ? names.locs.parent_path() : ".";
+  std::error_code error;
+  const std::filesystem::directory_iterator readable(folder, error);
+  if (error) throw InputError(folder, "cannot be searched for shards: " + error.message());
   const auto there = Description::of_file(names.description);
   if (there && there->number("First Frame") == 0 && there->number("Frames") > 0 &&
       there->number("Last Frame") == there->number("Frames") - 1 && is_there(names.table) &&
@@ -334,19 +351,16 @@ std::string without_shards(const std::string& output, const ResultNames& names) 
                                        shard_prefix(output, {1, 1}), output));
 }
 
-}  // namespace
-
-std::string merge_shards(const MergeOptions& options, const std::function<bool()>& stop) {
+/// @param parts  those of the shards that are whole
+std::string merge_of(const MergeOptions& options, const ResultNames& names,
+                     const std::vector<Shard>& shards, std::vector<Part>& parts,
+                     const std::function<bool()>& stop) {
   const std::string& output = options.output;
-  const ResultNames names = results_of(output);
-  const std::vector<Shard> shards = shards_beside(output);
-  check_nobody_writes(output, names);
-  if (shards.empty()) return without_shards(output, names);
   check_one_set(output, shards);
   std::vector<std::string> not_whole;
-  std::vector<Part> parts = whole_parts(output, shards, not_whole);
+  parts = whole_parts(output, shards, not_whole, stop);
   const bool all_there = static_cast<std::int64_t>(parts.size()) == shards.front().count;
-  if (is_merged(output, shards, names) && !(options.overwrite && all_there)) {
+  if (!all_there && is_merged(output, shards, names)) {
     remove_all(output, shards);
     return fmt::format("{} has all frames of these shards already; removed what was left of {}\n",
                        names.locs.string(), counted(shards.size(), "shard"));
@@ -365,6 +379,23 @@ std::string merge_shards(const MergeOptions& options, const std::function<bool()
                      counted(parts.front().description.number("Frames"), "frame"),
                      counted(localizations, "localization"), names.table.string(),
                      names.locs.string(), names.description.string());
+}
+
+}  // namespace
+
+std::string merge_shards(const MergeOptions& options, const std::function<bool()>& stop) {
+  const std::string& output = options.output;
+  const ResultNames names = results_of(output);
+  const std::vector<Shard> shards = shards_beside(output);
+  check_nobody_writes(output, names);
+  if (shards.empty()) return without_shards(output, names);
+  std::vector<Part> parts;
+  try {
+    return merge_of(options, names, shards, parts, stop);
+  } catch (const InputError&) {
+    if (!any_is_gone(output, shards, parts)) throw;
+  }
+  return merge_shards(options, stop);
 }
 
 }  // namespace driftd::tools

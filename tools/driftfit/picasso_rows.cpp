@@ -114,7 +114,10 @@ void PicassoRowsWriter::flush() {
 PicassoRowsReader::PicassoRowsReader(std::filesystem::path path)
     : path_(std::move(path)), memory_type_(memory_row_type()) {
   camera::silence_hdf5();
-  file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_file_locking(access.get(), 0,
+                      1);  // a file with its name is whole; not all disks have locks
+  file_ = Hdf5Handle(H5Fopen(path_.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
   if (!file_) fail();
   dataset_ = Hdf5Handle(H5Dopen2(file_.get(), "locs", H5P_DEFAULT), H5Dclose);
   if (!dataset_) fail();

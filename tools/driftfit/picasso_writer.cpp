@@ -57,11 +57,12 @@ std::string picasso_description(const std::filesystem::path& stack, const camera
                                 const std::vector<YamlEntry>& settings) {
   std::error_code error;
   const std::filesystem::path full = std::filesystem::absolute(stack, error);
-  return yaml_document({{"Data Type", std::string(name_of(shape.type))},
-                        {"File", yaml::printable((error ? stack : full).string())},
-                        {"Frames", shape.frames},
-                        {"Height", std::int64_t{shape.height_px}},
-                        {"Width", std::int64_t{shape.width_px}}}) +
+  return yaml_document(
+             {{"Data Type", std::string(name_of(shape.type))},
+              {"File", yaml::printable((error ? stack : full.lexically_normal()).string())},
+              {"Frames", shape.frames},
+              {"Height", std::int64_t{shape.height_px}},
+              {"Width", std::int64_t{shape.width_px}}}) +
          yaml_document(settings);
 }
 

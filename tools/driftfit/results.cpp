@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <system_error>
 
 #include "base/replaceable.hpp"
@@ -50,9 +51,9 @@ std::vector<std::filesystem::path> inputs_of(const Options& options,
   return inputs;
 }
 
-InputFacts facts_of(std::vector<std::filesystem::path> inputs) {
-  std::sort(inputs.begin(), inputs.end());
-  inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+/// In the order in which the files are read, which makes the movie.
+InputFacts facts_of(const std::vector<std::filesystem::path>& inputs) {
+  std::set<std::filesystem::path> seen;
   InputFacts facts;
   const auto stamp = [&](std::int64_t value) {  // FNV-1a
     for (int i = 0; i < 64; i += 8)
@@ -60,10 +61,14 @@ InputFacts facts_of(std::vector<std::filesystem::path> inputs) {
   };
   for (const std::filesystem::path& input : inputs) {
     struct stat file = {};
-    if (stat(input.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+    if (!seen.insert(input).second || stat(input.c_str(), &file) != 0 || !S_ISREG(file.st_mode))
+      continue;
     facts.bytes += file.st_size;
+    for (const char letter : input.filename().string()) stamp(letter);
     stamp(file.st_size);
     stamp(file.st_mtim.tv_sec);
+    facts.last_change_ns =
+        std::max(facts.last_change_ns, file.st_mtim.tv_sec * 1'000'000'000L + file.st_mtim.tv_nsec);
   }
   return facts;
 }
@@ -176,8 +181,20 @@ std::string Results::description(const RunFacts& facts) const {
                              settings_of(options_, facts, input_facts_));
 }
 
+void Results::check_unchanged() const {
+  if (!options_.shard.is_part()) return;
+  const InputFacts now = facts_of(inputs_);
+  if (now == input_facts_) return;
+  throw InputError(options_.stack.path,
+                   fmt::format("has changed while it was read ({} bytes before, {} now, with what "
+                               "belongs to it): nothing was written. Run driftfit again when "
+                               "nothing writes it any more, with the shards made before, too",
+                               input_facts_.bytes, now.bytes));
+}
+
 void Results::finish(const DriftTrace* trace, const RunFacts& facts) {
   for (const auto& writer : writers_) writer->finish();
+  check_unchanged();
   if (description_ != nullptr) {
     TextFile file(*description_);
     file.write(description(facts));

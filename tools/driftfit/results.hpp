@@ -23,8 +23,11 @@ struct RunFacts {
 
 /// Size and time of what the results are made of, to tell another stack of the same name.
 struct InputFacts {
-  std::int64_t bytes = 0;   ///< of all
-  std::uint64_t stamp = 0;  ///< made of the size and time of each
+  std::int64_t bytes = 0;           ///< of all
+  std::uint64_t stamp = 0;          ///< made of the name, size and time of each, in order
+  std::int64_t last_change_ns = 0;  ///< for a look at the same computer alone
+
+  bool operator==(const InputFacts&) const = default;
 };
 
 class Results {
@@ -46,6 +49,9 @@ class Results {
   std::string names() const;
 
  private:
+  /// A shard of a stack that changed meanwhile would say of which it is, and be of both.
+  /// @throws InputError
+  void check_unchanged() const;
   /// Null where `path` is empty.
   OutputFile* add(const std::filesystem::path& path);
 

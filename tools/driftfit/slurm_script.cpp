@@ -9,6 +9,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/yaml/scalar.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/options.hpp"
 #include "tools/driftfit/output_file.hpp"
@@ -33,6 +34,13 @@ std::string quoted(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += " " + quoted(word);
   return text;
+}
+
+/// That the script can hold it: a line of it ends where a name's does. @throws UsageError
+void check_one_line(const std::string& what, const std::string& word) {
+  if (word.find_first_of("\n\r") == std::string::npos) return;
+  throw UsageError(what + " is '" + yaml::printable(word) +
+                   "', with a line break where ? stands; a script for slurm allows none");
 }
 
 /// A name for sbatch's --output, to which % is special.
@@ -110,6 +118,13 @@ std::string write_slurm_script(const SlurmOptions& given) {
       throw InputError(stack, "there is no such file or folder");
   }
   const auto folder = std::filesystem::current_path(error);
+  check_one_line("the folder", folder.string());
+  for (const std::string& word : given.arguments) check_one_line("an argument", word);
+  for (const std::string& word : given.sbatch) check_one_line("--sbatch", word);
+  if (output.find('\\') != std::string::npos)
+    throw UsageError("--output is '" + output +
+                     "'; in a name of a log a \\ makes sbatch take %a for "
+                     "itself: slurm allows none");
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
   const std::filesystem::path script = output + "_slurm.sh";
   if (!options.outputs.overwrite && std::filesystem::exists(script, error))

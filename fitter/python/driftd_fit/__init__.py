@@ -397,6 +397,8 @@ class Fitter:
             A libdriftfit without this call.
         """
         box = arguments.number("box", box, arguments.BOX)
+        if box % 2 == 0:
+            raise ValueError(f"box is {box}; allowed are odd {arguments.BOX}")
         return self._in_frames("find_spots", SPOT, frames, box, box, min_net_gradient, [],
                                _settings("circular", "implicit", (), options),
                                {"gain_map": gain_map, "offset_map": offset_map, "variance_map": variance_map})
@@ -451,6 +453,8 @@ class Fitter:
                             ".cpu().numpy() of torch")
         limit = arguments.number("min_net_gradient", min_net_gradient, arguments.NOT_NEGATIVE)
         count, height, width = frames.shape
+        for number in first:
+            arguments.number(f"first + {count} frames - 1", number + max(count - 1, 0), arguments.FIRST_FRAME)
         maps = {what: arguments.camera_map(what, given, (height, width))
                 for what, given in maps.items() if given is not None}
         apart = box // 2 + 1  # any two spots of a frame, along rows or columns

@@ -29,7 +29,8 @@ class Range(NamedTuple):
     def __str__(self) -> str:
         kind = "whole numbers " if self.whole else ""
         bounded = abs(self.low) < _LARGEST, abs(self.high) < _LARGEST
-        text = (f"{kind}{self.low:g} to {self.high:g}" if all(bounded) and self.high < 1e16
+        high = f"{self.high}" if self.whole else f"{self.high:g}"
+        text = (f"{kind}{self.low:g} to {high}" if all(bounded) and self.high < 1e16
                 else f"{kind}{self.low:g} to 2**64 - 1" if all(bounded)
                 else f"{kind}{self.low:g} or more" if bounded[0]
                 else "numbers" if self.infinite else "finite numbers")

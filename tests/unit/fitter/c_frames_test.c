@@ -239,6 +239,9 @@ static void finds_and_localizes_spots(driftfit_fitter* fitter) {
   CHECK(strstr(message, "row_stride") != NULL);
   frames = whole();
   frames.places = NULL;
+  CHECK(driftfit_localize(fitter, NULL, &frames, 0, UINT32_MAX, locs, FRAMES, &found, message,
+                          sizeof message) == DRIFTFIT_BAD_ARGUMENT);
+  CHECK(strstr(message, "first is 4294967295 of 2 frames") != NULL);
   CHECK(driftfit_localize(fitter, NULL, &frames, 0, 0, NULL, 1, &found, message, sizeof message) ==
         DRIFTFIT_BAD_ARGUMENT);
   CHECK(driftfit_localize(fitter, NULL, NULL, 0, 0, locs, 1, &found, message, sizeof message) ==

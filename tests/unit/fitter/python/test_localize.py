@@ -171,14 +171,16 @@ class Refused(unittest.TestCase):
         bad["gain_map"][3, 4] = 0
         gone = {"variance_map": np.full((HEIGHT, WIDTH), np.inf, np.float32)}
         for call, error, told in (
-                (lambda: driftd_fit.find_spots(frames, 4), ValueError, "side is 4, allowed are of a box odd numbers from 3 to 63"),
+                (lambda: driftd_fit.find_spots(frames, 4), ValueError, "box is 4; allowed are odd whole numbers 3 to 63"),
                 (lambda: driftd_fit.find_spots(frames, 65), ValueError, "box is 65; allowed are whole numbers 3 to 63"),
                 (lambda: driftd_fit.find_spots(frames, 7, -1), ValueError, "min_net_gradient is -1"),
                 (lambda: driftd_fit.find_spots(frames, 7, np.nan), ValueError, "min_net_gradient is nan"),
                 (lambda: driftd_fit.localize(frames, 3), ValueError, "side is 3; allowed are whole numbers 4 to 64"),
                 (lambda: driftd_fit.localize(np.zeros((1, 8, 30), np.uint16), 9), ValueError, "height is 8, allowed are 9 to"),
                 (lambda: driftd_fit.localize(frames, max_iterations=0), ValueError, "max_iterations is 0"),
-                (lambda: driftd_fit.localize(frames, first=-1), ValueError, "first is -1"),
+                (lambda: driftd_fit.localize(frames, first=-1), ValueError, "first is -1; allowed are whole numbers 0 to 4294967295"),
+                (lambda: driftd_fit.localize(drawn(3), first=2**32 - 2), ValueError,
+                 "first + 3 frames - 1 is 4294967296; allowed are whole numbers 0 to 4294967295"),
                 (lambda: driftd_fit.localize(frames, estimator="weighted_least_squares"), ValueError, "weights are given to"),
                 (lambda: driftd_fit.localize(frames, side=9, gain_map=bad["gain_map"]), ValueError,
                  "gain_map is 0.000000 in column 4, row 3"),

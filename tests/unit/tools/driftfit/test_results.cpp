@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files of localizations, number by number, and that a run leaves all of its files or none.
 #include <array>
+#include <chrono>
 #include <limits>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +10,7 @@
 #include "tools/driftfit/analysis.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/localization_files.hpp"
+#include "tools/driftfit/merge.hpp"
 #include "tools/driftfit/results.hpp"
 #include "unit/tools/driftfit/files.hpp"
 
@@ -212,6 +214,64 @@ TEST_CASE("a run that fails leaves nothing and older results as they were") {
   }
   CHECK(run.folder.files() == 2);
   CHECK(read_file(run.folder / "out_drift.txt") == "older");
+}
+
+/// That stands still, as one shard.
+struct RunOfShard : Run {
+  RunOfShard() {
+    OptionTexts texts;
+    texts.prefix = (folder / "out").string();
+    texts.stack = {options.stack.path};
+    texts.shard = "1/1";
+    options = {};
+    options.quiet = true;
+    CLI::App app;
+    add_options(app, options, texts);
+    options.every_spot = true;
+    resolve(app, options, texts);
+  }
+};
+
+TEST_CASE("a stack that changes while a shard reads it makes no shard") {
+  const RunOfShard run;
+  const std::vector<std::filesystem::path> files{run.options.stack.path};
+  Results results(run.options, {.width_px = 64, .height_px = 64, .frames = 4}, files);
+  SECTION("by its size") {
+    write_file(run.options.stack.path, "longer or shorter");
+  }
+  SECTION("by its time alone") {
+    const auto time = std::filesystem::last_write_time(run.options.stack.path);
+    std::filesystem::last_write_time(run.options.stack.path, time + std::chrono::microseconds(1));
+  }
+  CHECK_THROWS_WITH(results.finish(nullptr, {.back_end = "CPU"}),
+                    contains("s.tif: has changed while it was read"));
+  CHECK_FALSE(std::filesystem::exists(run.folder / "out_shard-1-of-1_locs.yaml"));
+}
+
+TEST_CASE("a merge from which another one takes the shards ends as that one did") {
+  const RunOfShard run;
+  run.analyse();
+  const MergeOptions options{.output = (run.folder / "out").string()};
+  const int when = GENERATE(1, 2);  // before a shard is looked at, and before it is read
+  int asked = 0;
+  const auto stop = [&] {
+    if (++asked == when) {
+      // Beside this one it would be told that its results are being written.
+      const TemporaryFolder beside;
+      for (const char* end : {"_thunderstorm.csv", "_locs.hdf5", "_locs.yaml"}) {
+        const std::string name = "out_shard-1-of-1" + std::string(end);
+        std::filesystem::copy(run.folder / name, beside / name);
+        std::filesystem::remove(run.folder / name);
+      }
+      merge_shards({.output = (beside / "out").string()}, [] { return false; });
+      for (const char* name : {"out_thunderstorm.csv", "out_locs.hdf5", "out_locs.yaml"})
+        std::filesystem::copy(beside / name, run.folder / name);
+    }
+    return false;
+  };
+  CHECK_THAT(merge_shards(options, stop), contains("no shards are left to merge: "));
+  CHECK(asked == when);
+  CHECK(run.folder.files() == 4);
 }
 
 TEST_CASE("results that cannot be written are refused before the work") {

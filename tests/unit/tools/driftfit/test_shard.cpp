@@ -63,14 +63,19 @@ TEST_CASE("descriptions differ in what results depend on, not in a shard's own f
 TEST_CASE("a shard is whole when its files have the bytes that its description says") {
   const TemporaryFolder folder;
   const ResultNames names = results_of((folder / "s").string());
-  const Description description(kDescription);
-  CHECK_THAT(why_not_whole(description, names), contains("s_thunderstorm.csv is missing"));
-  write_file(names.table, "123");
-  write_file(names.locs, "123");
-  CHECK_THAT(why_not_whole(description, names),
-             contains("s_locs.hdf5 has 3 bytes, written were 2"));
+  CHECK_THAT(why_not_whole(Description(kDescription), names),
+             contains("s_thunderstorm.csv is missing"));
+  write_file(names.table, "123456789");
   write_file(names.locs, "12");
-  CHECK(why_not_whole(description, names).empty());
+  const Description written(shard_document({2, 4}, 5, names.table, names.locs));
+  CHECK(why_not_whole(written, names).empty());
+  write_file(names.locs, "123");
+  CHECK_THAT(why_not_whole(written, names), contains("s_locs.hdf5 has 3 bytes, written were 2"));
+  for (const char* other : {"12345678:", "023456789", "213456789"}) {
+    write_file(names.table, other);
+    CHECK_THAT(why_not_whole(written, names),
+               contains("s_thunderstorm.csv has other bytes than were written, though as many"));
+  }
   CHECK_THAT(why_not_whole(Description("---\nFrames: 3\n"), names),
              contains("does not say which shard it is of"));
 }
