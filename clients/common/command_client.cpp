@@ -63,6 +63,12 @@ Reply CommandClient::request(const nlohmann::json& command, const std::function<
   socket.set(zmq::sockopt::sndtimeo, static_cast<int>(timeout_.count()));
   // What is no UTF-8, from a command line, is sent as U+FFFD.
   const std::string text = command.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  constexpr std::size_t kMostBytes = 4096;  // a longer one ends the connection
+  if (text.size() > kMostBytes)
+    throw Refused(fmt::format("a command has at most {} bytes, and this one has {}: give less at "
+                              "once",
+                              kMostBytes, text.size()),
+                  "bad_request");
   const bool sent = socket.send(zmq::buffer(text), zmq::send_flags::none).has_value();
 
   std::vector<zmq::message_t> parts;

@@ -19,6 +19,7 @@
 #include "clients/common/calibration/written_words.hpp"
 #include "clients/common/calibration_file.hpp"
 #include "clients/common/kept_choice.hpp"
+#include "clients/common/plain.hpp"
 #include "clients/web/json_response.hpp"
 
 namespace driftd::web {
@@ -411,7 +412,7 @@ void Tools::end_job(bool on_time) {
     report_.assign(std::istreambuf_iterator<char>(file), {});
     return tell_job(job->tool, {{"phase", "done"}, {"text", ""}});
   }
-  json result = json::parse(job->program.output(), nullptr, /*allow_exceptions=*/false);
+  json result = clients::parse_plain(job->program.output());
   if (!result.is_object()) return fail("driftctl said what is not understood here");
   if (job->tool == "camera") camera_ = result;
   tell_job(job->tool, {{"phase", "done"}, {"text", ""}, {"result", std::move(result)}});

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 import signal
 import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 from harness import DEADLINE_S, SOURCE
 
@@ -16,6 +18,7 @@ sys.path[:0] = [str(SOURCE / "tests/unit/clients")]
 from fake_daemon import FakeDaemon  # noqa: E402
 from protocol import examples  # noqa: E402
 from test_web import Case  # noqa: E402
+import web_client  # noqa: E402
 from web_client import Web, get, read_answer  # noqa: E402
 
 
@@ -179,6 +182,30 @@ class BeforeAFake(Case):
                 self.assertEqual((status, reply["code"]), (413, "bad_request"), reply)
             self.assertEqual(self.web.post({"command": show | {"show": "a" * 9000}}, csrf)[0], 413)
             self.assertEqual(self.asked("place"), 1)
+
+    def test_whatever_driftctl_prints_ends_nothing(self):
+        programs = self.folder / "bin"
+        programs.mkdir()
+        shutil.copy(web_client.BIN / "driftd-web", programs)
+        driftctl = programs / "driftctl"
+        self.roles = "command"
+        with unittest.mock.patch.object(web_client, "BIN", programs):
+            web = Web(self, self.folder, "--config", self.folder / "lab.yaml", "--operate")
+        tab = self.enter_context(web.tab())
+        csrf = tab.wait_kind("hello")[0]["csrf"]
+        tab.wait_kind("status")
+        for says, phase, words in (("head -c 3000 /dev/urandom; head -c 3000 /dev/urandom >&2", "failed", "not understood"),
+                                   ("echo '[1]'", "failed", "not understood"), ("kill -SEGV $$", "failed", "signal 11"),
+                                   ("echo '<b>no</b>' >&2; exit 3", "failed", "<b>no</b>"),
+                                   ("printf '{\"a\":'; yes '[' | head -n 200000; yes ']' | head -n 200000; echo '}'", "done", ""),
+                                   ("echo '{\"gain_db\":[],\"proposal\":3,\"camera\":[1]}'", "done", "")):
+            with self.subTest(says):
+                driftctl.write_text(f"#!/bin/sh\n{says}\n")
+                driftctl.chmod(0o755)
+                self.assertEqual(web.post({"tool": {"tool": "camera", "dark": True}}, csrf), (200, {"ok": True}))
+                ended = tab.wait(lambda h: h["kind"] == "job" and h["phase"] != "running", "its end")[0]
+                self.assertEqual((ended["phase"], words in ended["text"]), (phase, True), str(ended)[:200])
+                self.assertFalse(web.post({"tool": {"tool": "write_camera"}}, csrf)[1]["ok"])
 
     def test_a_command_is_answered_though_the_daemon_falls_silent(self):
         silent = threading.Event()

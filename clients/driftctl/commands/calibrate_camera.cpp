@@ -171,7 +171,6 @@ std::optional<CalibrationFile> begin(CameraReport& report, const CameraCommandSe
   }
   camera.at("description").get_to(report.camera);
   camera.at("pixel_format").get_to(report.pixel_format);
-  take_exposure(report, set_up);
   if (set_up.config().empty()) return std::nullopt;
   report.configured = config::load(set_up.config()).camera;
   if (!options.write) return std::nullopt;
@@ -209,6 +208,7 @@ void calibrate(const CameraCommandSetUp& set_up, const Options& options) {
   StopSignal stop;
   CameraReport report;
   const auto file = begin(report, set_up, options);
+  take_exposure(report, set_up);
   measure(report, set_up, options, stop);
   check_exposure(report, set_up);
   if (set_up.json()) {

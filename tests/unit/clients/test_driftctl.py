@@ -53,6 +53,14 @@ class Driftctl(unittest.TestCase):
             time.sleep(0.02)
         self.assertIsNone(process.poll())
 
+    def test_what_is_too_long_for_a_command_is_said(self):
+        """driftd would end the connection without a word."""
+        places = [f"{100 + i}.25,{200 + i}.75" for i in range(200)]
+        done = self.run_it("markers", "--add", *places)
+        self.assertEqual(done.returncode, REFUSED, done.stderr)
+        self.assertIn("a command has at most 4096 bytes", done.stderr)
+        self.assertEqual([r for r in self.daemon.requests if r["command"] == "markers"], [])
+
     def test_status_for_people_and_for_programs(self):
         shown = self.run_it("status")
         self.assertEqual(shown.returncode, DONE)
