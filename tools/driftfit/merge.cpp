@@ -103,11 +103,23 @@ std::vector<Part> whole_parts(const std::string& output, const std::vector<Shard
   return parts;
 }
 
+/// What the merge writes beside its results, by a shard's description.
+std::string merged_text(const ResultNames& shard) {
+  const std::string text = text_of(shard.description);
+  return merged_description(text, Description(text).number("Frames"));
+}
+
 /// That all are of one stack, of the same settings, version and processor. @throws InputError
 void check_alike(const std::vector<Part>& parts) {
+  const std::string text = merged_text(parts.front().names);
   for (const Part& part : parts) {
     const auto differences = part.description.differences(parts.front().description);
-    if (differences.empty()) continue;
+    if (differences.empty() && merged_text(part.names) == text) continue;
+    if (differences.empty())
+      throw InputError(part.names.description,
+                       "has other lines than " + parts.front().names.description.string() +
+                           ", though the same values: one of them was changed after it was "
+                           "written. Do both again with --overwrite");
     throw InputError(
         part.names.description,
         in_words(differences, "here", "in " + parts.front().names.description.string()) +
@@ -280,12 +292,6 @@ std::int64_t write_results(const MergeOptions& options, const ResultNames& names
   }
   keep_all(files, files[2].get());
   return localizations;
-}
-
-/// What the merge writes beside its results, by a shard's description.
-std::string merged_text(const ResultNames& shard) {
-  const std::string text = text_of(shard.description);
-  return merged_description(text, Description(text).number("Frames"));
 }
 
 /// Whether the results are there, made of the same shards: a merge was ended while it removed

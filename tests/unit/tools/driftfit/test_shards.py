@@ -274,6 +274,7 @@ class Refused(WithShards):
                 (f"{second}: File is /other.tif here", lambda: self.edit(2, 4, "File", "/other.tif")),
                 (f"{second}: Back End is CUDA here", lambda: self.edit(2, 4, "Back End", "CUDA")),
                 (f"{second}: Instruction Set is neon here", lambda: self.edit(2, 4, "Instruction Set", "neon")),
+                ("_shard-1-of-4_locs.yaml, though the same values", lambda: self.edit(1, 4, "Back End", "CPU\n")),
                 ("all with the same --instruction-set", lambda: self.edit(2, 4, "Instruction Set", "neon")),
                 (f"{second}: has frames 12 to 19, where frame 10 comes next: the shards leave a gap",
                  lambda: self.edit(2, 4, "First Frame", 12)),
