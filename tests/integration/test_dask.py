@@ -17,10 +17,10 @@ try:
     import dask
     import dask.array as da
     from dask.distributed import Client
-    from driftd_fit import distributed
 except ImportError as error:
     print(f"SKIPPED: {error} (python3-distributed)")
     sys.exit(0)
+from driftd_fit import distributed  # noqa: E402
 try:
     import zarr
 except ImportError:

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -148,6 +149,48 @@ class Scripts(unittest.TestCase):
             with self.subTest(check):
                 self.assertIn("git does not say",
                               self.call("tests/style", check, code=1, GIT_CEILING_DIRECTORIES=str(self.repository.parent)))
+
+    def pretend_tests(self, text: str) -> None:
+        """A ctest that runs `text` in its build folder."""
+        self.write(self.programs / "ctest", f"#!/bin/sh\ncd \"$2\"\n{text}\n").chmod(0o755)
+        self.write(self.programs / "clang++", "#!/bin/sh\n").chmod(0o755)
+
+    def test_the_second_part_runs_after_a_failure_and_all_are_counted(self):
+        for text, count in (("echo '1/1 Test #1: a ...   Passed    0.01 sec'", "2 passed, 0 failed, 0 skipped"),
+                            ("case $PWD in *sanitized) echo '1/1 Test #1: a ...   Passed    0.01 sec' ;;"
+                             " *) echo '1/1 Test #1: a ...***Exception: SegFault  0.01 sec'; exit 8 ;; esac", "1 passed, 1 failed, 0 skipped"),
+                            ("case $PWD in *sanitized) exit 8 ;; *) echo '1/1 Test #1: a ...   Passed    0.01 sec' ;; esac",
+                             "1 passed, 0 failed, 0 skipped"),
+                            ("echo '1/1 Test #1: a ...***Skipped   0.01 sec'", "0 passed, 0 failed, 2 skipped"),
+                            ("exit 8", "0 passed, 0 failed, 0 skipped")):
+            with self.subTest(text):
+                self.pretend_tests(text)
+                self.assertEqual(self.call("./run", "test", code=int(not count.startswith("2"))).splitlines()[-1], count)
+
+    def test_two_runs_in_one_checkout_wait_for_each_other(self):
+        self.pretend_tests("echo \"$$\" >>begun; echo '1/2 Test #1: a ...***Failed    0.01 sec'; while [ -e begun ] && ! [ -e go ]; do sleep 0.05; done\n"
+                           "echo '2/2 Test #2: b ...   Passed    0.01 sec'; exit 8")
+        begun = self.repository / "build/test/begun"
+        environment = {**os.environ, "PATH": f"{self.programs}:{os.environ['PATH']}", "DRIFTD_NO_INSTALL": "1", "DRIFTD_PRESET": "",
+                       "CI": ""}
+
+        def start() -> subprocess.Popen:
+            run = subprocess.Popen(["./run", "test", "x"], cwd=self.repository, env=environment, stdout=subprocess.PIPE, text=True)
+            self.addCleanup(run.wait)
+            self.addCleanup(run.kill)
+            return run
+
+        first = start()
+        while not begun.exists():
+            self.assertIsNone(first.poll())
+            time.sleep(0.02)
+        second = start()
+        self.assertEqual(second.stdout.readline(), "== waiting for another run that is at work in build/test\n")
+        self.assertEqual(len(begun.read_text().splitlines()), 1)
+        self.write(self.repository / "build/test/go", "")
+        for run in first, second:
+            self.assertTrue(run.communicate()[0].endswith("1 passed, 1 failed, 0 skipped\n"))
+            self.assertEqual(run.returncode, 1)
 
     def test_wrong_arguments_are_refused_before_anything_is_built(self):
         for arguments, code, text in ((("run", "build", "driftd"), 1, "build takes no arguments"),
