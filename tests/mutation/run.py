@@ -320,9 +320,11 @@ def report(mistakes: list[Mistake], results: Results) -> None:
 
 
 def chosen(mistakes: list[Mistake], wanted: list[str]) -> list[Mistake]:
+    lists = {m.listed_in for m in mistakes}  # control/law is a list, and a folder
+    files = {w: file for w in wanted if (file := f"tests/mutation/{w}.mistakes") in lists}
     picked = [m for m in mistakes
-              if not wanted or any(m.name.startswith(w) or m.name.endswith(":" + w)
-                                   or m.listed_in == f"tests/mutation/{w}.mistakes" for w in wanted)]
+              if not wanted or any(m.listed_in == files[w] if w in files else m.name.startswith(w) or m.name.endswith(":" + w)
+                                   for w in wanted)]
     if not picked:
         sys.exit(f"no mistake is named like {' or '.join(wanted)}")
     return picked

@@ -26,7 +26,7 @@ FILES = {
     "b/apart.cpp": "int apart;\n", "b/uses.cpp": '#include "a/high.hpp"\n', "b/spare.cpp": '#include "a/low.hpp"\n',
     "tests/unit/helper.hpp": "int as_it_was;\n", "tests/unit/test_helper.cpp": '#include "helper.hpp"\n',
     "tests/support/shared.hpp": "int as_it_was;\n", "tests/unit/test_shared.cpp": '#include "support/shared.hpp"\n',
-    "b/nobody.hpp": "int as_it_was;\n",
+    "b/nobody.hpp": "int as_it_was;\n", ".clang-tidy": "HeaderFilterRegex: '(a|b|tests)/.*'\n",
 }
 
 
@@ -149,6 +149,8 @@ class Scripts(unittest.TestCase):
             with self.subTest(check):
                 self.assertIn("git does not say",
                               self.call("tests/style", check, code=1, GIT_CEILING_DIRECTORIES=str(self.repository.parent)))
+        self.call("git", "init", "-q", folder=self.repository.parent)  # a release, unpacked in another repository
+        self.assertIn("git does not say", self.call("tests/style", "licence", code=1))
 
     def pretend_tests(self, text: str) -> None:
         """A ctest that runs `text` in its build folder."""
