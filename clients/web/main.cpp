@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <set>
@@ -131,7 +132,8 @@ class Secrets {
   explicit Secrets(const Options& options)
       : options_(options),
         files_({options.tls.certificate, options.tls.key, options.tls.client_ca, options.logins}) {
-    read();
+    if (!options.logins.empty()) read_logins_file();
+    if (options.by_tls()) tls_ = read_tls(options.tls);
   }
 
   std::vector<Login> logins() const { return logins_; }
@@ -139,17 +141,13 @@ class Secrets {
     if (tls_) server.speak_tls(*tls_);
   }
 
-  /// All, or nothing where one of them is wrong.
+  /// Logins and certificate each for itself: a token is taken back though the certificate is over.
   void read_again(Server& server, PageSite& site) {
-    try {
-      read();
-    } catch (const std::exception& error) {
-      spdlog::error("nothing is changed by these files: {}", error.what());
-      return;
-    }
-    apply(server);
-    if (!options_.logins.empty()) site.let_in(logins_);
-    spdlog::info("read again: {}", in_words());
+    const bool has_logins = options_.logins.empty() || is_read([this] { read_logins_file(); });
+    const bool has_tls = !options_.by_tls() || is_read([this] { tls_ = read_tls(options_.tls); });
+    if (has_logins && !options_.logins.empty()) site.let_in(logins_);
+    if (has_tls) apply(server);
+    if (has_logins && has_tls) spdlog::info("read again: {}", in_words());
   }
   bool changed() {
     constexpr std::int64_t kLookNs = kNanosecondsPerSecond;
@@ -164,11 +162,15 @@ class Secrets {
   }
 
  private:
-  void read() {
-    std::vector<Login> logins;
-    if (!options_.logins.empty()) logins = read_logins(options_.logins);
-    if (options_.by_tls()) tls_ = read_tls(options_.tls);
-    logins_ = std::move(logins);
+  void read_logins_file() { logins_ = read_logins(options_.logins); }
+  static bool is_read(const std::function<void()>& read) {
+    try {
+      read();
+      return true;
+    } catch (const std::exception& error) {
+      spdlog::error("nothing is changed by this file: {}", error.what());
+      return false;
+    }
   }
 
   const Options& options_;
