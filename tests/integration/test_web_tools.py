@@ -58,10 +58,15 @@ class Tools(unittest.TestCase):
     def drop_in(self, name: str = "stage-calibration.yaml") -> pathlib.Path:
         return self.rig.folder / "driftd.yaml.d" / name
 
+    def told(self, condition, what: str) -> dict:
+        """The header for which the condition holds, of a tab of its own: one that nobody reads while a calibration runs is dropped."""
+        with self.web.tab() as tab:
+            return tab.wait(condition, what, self.pass_time)[0]
+
     def job(self, tool: str, **fields) -> dict:
         """How it ended."""
         self.assertEqual(self.use(tool, **fields), {"ok": True})
-        return self.tab.wait(lambda h: h["kind"] == "job" and h["tool"] == tool and h["phase"] != "running", "its end", self.pass_time)[0]
+        return self.told(lambda h: h["kind"] == "job" and h["tool"] == tool and h["phase"] != "running", "its end")
 
     def test_what_a_calibration_found_is_written_read_and_holds(self):
         self.start("--operate")
@@ -88,7 +93,7 @@ class Tools(unittest.TestCase):
         self.assertIn(f"  image_to_stage: {matrix}\n", text)
         self.assertIn("  acquaint: held\n", text)
         self.assertEqual(self.use("proposal")["written"]["lines"], written["lines"])
-        self.tab.wait(lambda h: h["kind"] == "hello" and h["config"]["stage_is_calibrated"], "the configuration, read anew", self.pass_time)
+        self.told(lambda h: h["kind"] == "hello" and h["config"]["stage_is_calibrated"], "the configuration, read anew")
         self.rig.client.lock()
         self.rig.wait_state("locked")
         self.rig.wait_still(1.5)
@@ -259,7 +264,7 @@ class Tools(unittest.TestCase):
         self.assertEqual(self.use("measure", seconds=600), {"ok": True})
         self.assertIn("already", self.use("measure", seconds=1)["error"])
         self.assertEqual(self.use("stop"), {"ok": True})
-        self.tab.wait(lambda h: h["kind"] == "job" and h["phase"] == "stopped", "its end", self.pass_time)
+        self.told(lambda h: h["kind"] == "job" and h["phase"] == "stopped", "its end")
 
     def test_a_cameras_calibration_is_not_written_beside_another_gain(self):
         self.start("--operate", camera={"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3})
@@ -276,7 +281,7 @@ class Tools(unittest.TestCase):
         self.while_time_passes(lambda: self.rig.client.request("record", start=True))
         self.rig.sleep(2)
         self.while_time_passes(lambda: self.rig.client.request("record", stop=True))
-        self.tab.wait(lambda h: h["kind"] == "status" and h["status"]["record"]["file"], "a record", self.pass_time)
+        self.told(lambda h: h["kind"] == "status" and h["status"]["record"]["file"], "a record")
         ended = self.job("report")
         self.assertEqual(ended["phase"], "done", ended)
         page = self.web.fetch({"tool": {"tool": "report_page"}}, self.csrf)
