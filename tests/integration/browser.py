@@ -20,8 +20,8 @@ try:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
-except ImportError:
-    webdriver = None
+except ImportError:  # the tests are skipped: see MISSING
+    webdriver = Keys = None
 
 MISSING = ("SKIPPED: the page is tested in a real browser: apt-get install chromium chromium-driver python3-selenium "
            "(125 MB to load, 400 MB on the disk)")

@@ -147,7 +147,7 @@ class MarkerChoice(unittest.TestCase):
         rig.wait_state("locked")
         roles = {m["id"]: m["role"] for m in rig.client.markers()}
         rig.sleep(1.2)
-        rig.daemon.kill()
+        rig.daemon.stop()
         rig.start_daemon(self.file)
         rig.wait_until(lambda s: (s["interrupted"] or {}).get("moved_x_nm") is not None, "found again")
         self.assertEqual({m["id"]: m["role"] for m in rig.client.markers()}, roles)

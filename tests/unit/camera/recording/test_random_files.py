@@ -206,7 +206,7 @@ class Random(WithFolder):
                 out += table + struct.pack(order + word, 0) + behind + bytes(len(behind) % 2)
             (self.folder / "m.tif").write_bytes(out)
             if absent == 339 and form != 1:  # then the same bits count as whole numbers without a sign
-                data = data.view("u2") if (bits, form) == (16, 2) else np.zeros(data.shape, f"u{max(1, bits // 8)}")
+                data = data.view("u2") if (bits, form) == (16, 2) else np.zeros(data.shape, f"u{bits // 8}" if bits in (8, 16, 32, 64) else "u1")
                 form = 1
             return data if (bits, form) in kinds else None, [self.folder / "m.tif"]
         self.rounds(one)
