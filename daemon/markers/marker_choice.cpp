@@ -27,8 +27,8 @@ CommandRefused bad(std::string text) {
 }
 
 const json& list_of(const json& request, const char* field, const char* what) {
-  static const json kNone = json::array();
-  if (!request.contains(field)) return kNone;
+  static const json none = json::array();
+  if (!request.contains(field)) return none;
   const json& list = request[field];
   if (!list.is_array() || list.empty() || list.size() > control::kMaxMarkers)
     throw bad(fmt::format("`{}` is a list of 1 to {} {}", field, control::kMaxMarkers, what));

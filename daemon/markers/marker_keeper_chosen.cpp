@@ -37,8 +37,8 @@ bool MarkerKeeper::renew(bool gain_changed, Answer answer, std::int64_t now_ns) 
 
 /// Those in use that stay; all of them are measured, or there are none.
 std::vector<control::Marker> MarkerKeeper::kept(const MarkerChoice& choice) const {
-  static const MarkersReport kNone = {};
-  return kept_markers(has_markers_ ? loop_.markers() : kNone, fitter_.fitter->roi_px(), choice);
+  static const MarkersReport none = {};
+  return kept_markers(has_markers_ ? loop_.markers() : none, fitter_.fitter->roi_px(), choice);
 }
 
 /// What the loop may be given.
