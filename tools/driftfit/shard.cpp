@@ -135,6 +135,7 @@ std::vector<Shard> shards_beside(const std::string& output) {
       found.insert({shard.count, shard.index});
   }
   std::vector<Shard> shards;
+  shards.reserve(found.size());
   for (const auto& [count, index] : found) shards.push_back({index, count});
   return shards;
 }
@@ -214,7 +215,7 @@ std::string merged_description(const std::string& text, std::int64_t frames) {
 std::string why_not_whole(const Description& description, const ResultNames& names) {
   if (description.value(kShard).empty())
     return names.description.string() + " does not say which shard it is of";
-  const std::string wrong =
+  std::string wrong =
       wrong_bytes(names.table, description.number(kTableBytes), description.value(kTableSum));
   if (!wrong.empty()) return wrong;
   return wrong_bytes(names.locs, description.number(kLocsBytes), description.value(kLocsSum));
