@@ -183,7 +183,7 @@ class LogIn(Secure):
             self.assertEqual(web.post({"command": "status"}, cookie, csrf)[0], 401)
             self.assertEqual(web.log_in(OPERATOR)[0], 401)
             stays.wait_kind("status")
-            (self.folder / "server.crt").write_text("no certificate")  # which keeps no token from being taken back
+            (self.folder / "server.key").write_text("no key")  # which keeps no token from being taken back
             web.set_logins(LOGINS.replace("role: observe", "role: operate"))  # by SIGHUP, and another role
             web.process.child.send_signal(signal.SIGHUP)
             self.ends(stays)
