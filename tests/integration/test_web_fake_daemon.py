@@ -207,10 +207,13 @@ class BeforeAFake(Case):
                 self.assertEqual((ended["phase"], words in ended["text"]), (phase, True), str(ended)[:200])
                 self.assertFalse(web.post({"tool": {"tool": "write_camera"}}, csrf)[1]["ok"])
 
-    def test_a_command_is_answered_though_the_daemon_falls_silent(self):
+    def never_answers(self, command: str) -> None:
         silent = threading.Event()
         self.addCleanup(silent.set)
-        self.answers("calibration", lambda: silent.wait() and {})
+        self.answers(command, lambda: silent.wait() and {})
+
+    def test_a_command_is_answered_though_the_daemon_falls_silent(self):
+        self.never_answers("calibration")
         with self.web.tab() as tab:
             hello = tab.wait_kind("hello")[0]
             tab.wait_kind("status")
@@ -219,9 +222,7 @@ class BeforeAFake(Case):
             self.assertIn("may still", reply["error"])
 
     def test_it_ends_at_once_whoever_waits(self):
-        silent = threading.Event()
-        self.addCleanup(silent.set)
-        self.answers("calibration", lambda: silent.wait() and {})
+        self.never_answers("calibration")
         with self.web.tab() as tab:
             hello = tab.wait_kind("hello")[0]
             tab.wait_kind("status")
