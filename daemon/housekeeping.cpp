@@ -238,6 +238,7 @@ void Housekeeping::take_signals() {
     } else {
       spdlog::info("stopping: {}", info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
       stop_ = true;
+      starts_anew_ = false;  // a restart that was ordered in the same turn
     }
   }
 }

@@ -349,14 +349,22 @@ class AravisSource final : public FrameSource {
     wanted.exposure_us = order.exposure_us.value_or(wanted.exposure_us);
     wanted.gain_db = order.gain_db.value_or(wanted.gain_db);
     std::string problem = "the camera does not answer";
+    bool is_set = false;
     try {
-      if (may_answer()) problem = connection_->adjust_exposure(wanted, order);
+      if (may_answer()) {
+        problem = connection_->adjust_exposure(wanted, order);
+        is_set = true;
+      }
     } catch (const CameraError& error) {
       problem = error.what();
     }
-    if (problem.empty()) {
-      shared_.settings.exposure_us = wanted.exposure_us;
-      shared_.settings.gain_db = wanted.gain_db;
+    if (is_set) {  // what the camera took of it, it is given again when it is connected again
+      const SourceInfo& took = connection_->info();
+      const bool as_ordered = problem.empty();
+      if (order.exposure_us)
+        shared_.settings.exposure_us = as_ordered ? wanted.exposure_us : took.exposure_us;
+      if (order.gain_db && (as_ordered || !std::isnan(took.gain_db)))
+        shared_.settings.gain_db = as_ordered ? wanted.gain_db : took.gain_db;
     }
     const SourceInfo& now = connection_->info();
     const std::lock_guard lock(mutex_);

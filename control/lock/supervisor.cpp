@@ -234,8 +234,8 @@ Decision Supervisor::decide(const FrameFacts& facts) noexcept {
 }
 
 /// A stage that could not know of its command, or has not had time to follow it. Of a computer that
-/// is late with each frame it is watched all the same: one frame in nine is left out, and 32 in a
-/// row after 256 that were in time.
+/// is late with each frame it is watched all the same: one in nine of the watched frames is left
+/// out, and 32 in a row after 256 that were in time.
 bool Supervisor::is_excused(const FrameFacts& facts) noexcept {
   constexpr int kPrice = 8, kMost = 256;
   constexpr double kFollowsS = 0.01;
@@ -264,9 +264,10 @@ void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
   }
   // How the sample moved meanwhile says nothing of the stage, nor where that is said to be while a
   // command has not left.
-  if (blind_ || is_excused(facts)) monitor_.skip_move();
+  if (blind_) monitor_.skip_move();
   if (facts.taken_ns - watched_ns_ < kWatchedNs) return;
   watched_ns_ = facts.taken_ns;
+  if (is_excused(facts)) monitor_.skip_move();
   const ImageToStage& m = controller_.stage().image_to_stage();
   stage_verdict_ = monitor_.update({.moved_nm = m.apply(facts.drift->frame_drift_nm),
                                     .covariance_nm2 = m.spread(facts.drift->frame_covariance_nm2),

@@ -324,13 +324,14 @@ TEST_CASE("a command that waits is noted with frames that show nothing, too") {
 }
 
 TEST_CASE("a stage that is stuck is found though each command waits in a busy computer") {
-  Bench bench;
+  const std::int64_t period_ns = GENERATE(2 * kMs, kMs / 10);  // at 10,000 frames/s few are watched
+  Bench bench(supervisor_settings(), period_ns);
   bench.lock();
-  bench.frames(1000, {.unsent = true});
+  bench.frames(static_cast<int>(2000 * kMs / period_ns), {.unsent = true});
   bench.obeys = false;
-  int frames = 0;
-  while (bench.state() == LockState::Locked && frames++ < 1000) {
-    bench.sample_nm.x += 0.01;
+  const std::int64_t begin_ns = bench.now_ns;
+  while (bench.state() == LockState::Locked && bench.now_ns - begin_ns < 2000 * kMs) {
+    bench.sample_nm.x += 0.01 * static_cast<double>(period_ns) / (2.0 * kMs);
     bench.frame({.unsent = true});
   }
   CHECK(bench.reason() == LockReason::StageNotFollowing);
