@@ -162,7 +162,9 @@ class Records(unittest.TestCase):
         event = {}
         while event.get("code") != "raw_frames":
             event = events.receive(DEADLINE_S)[1]
-        self.assertEqual((event["action"], event["why"]), ("saved", "lost: held too long: too few markers"))
+        self.assertEqual(event["action"], "saved")
+        # On a busy machine it may have been held for something else at first, which is told behind this.
+        self.assertTrue(event["why"].startswith("lost: held too long: too few markers"), event["why"])
         self.assertGreater(event["before_s"], held_s + 0.5)
         with tifffile.TiffFile(event["file"]) as tiff:
             brightest = [page.asarray().max() for page in tiff.pages]
