@@ -208,6 +208,31 @@ class Scripts(unittest.TestCase):
                 self.assertIn(text, self.call(f"./{arguments[0]}", *arguments[1:], code=code))
 
 
+class Kernels(unittest.TestCase):
+    """What `run` prints of the kernels that are compiled."""
+
+    def test_one_line_says_what_there_is_for_gpus_why_and_what_to_do(self):
+        if shutil.which("cmake") is None:
+            self.skipTest("cmake is not here")
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="driftd kernels ")))
+        (folder / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(kernels LANGUAGES CXX)\nset(DRIFTD_CUDA AUTO CACHE STRING \"\")\n"
+            f"include({SOURCE}/cmake/cpu.cmake)\ninclude({SOURCE}/cmake/cuda.cmake)\n")
+        for name, text in (("nvidia-smi", "[ -n \"$GPU\" ] && echo $GPU"), ("nvcc", "exit 1")):
+            Scripts.write(folder / "bin" / name, f"#!/bin/sh\n{text}\n").chmod(0o755)
+        none = "Kernels: for processors baseline; for GPUs none, since "
+        for number, (gpu, options, said) in enumerate((
+                ("", [], f"nvidia-smi tells of no GPU here, though {folder}/bin/nvcc is (cmake -DDRIFTD_CUDA_ARCHITECTURES=all"),
+                ("9.0", [], "no CUDA compiler was found (Debian's nvidia-cuda-toolkit is one"),
+                ("9.0", ["-DDRIFTD_CUDA=OFF"], "DRIFTD_CUDA is OFF\n"))):
+            with self.subTest(said):
+                done = subprocess.run(["cmake", "-S", folder, "-B", folder / str(number), "-DDRIFTD_CPU_TARGETS=", *options],
+                                      capture_output=True, text=True, check=True,
+                                      env={**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "GPU": gpu,
+                                           "CUDACXX": f"{folder}/bin/nvcc"})
+                self.assertIn(none + said, done.stdout)
+
+
 class Mistakes(unittest.TestCase):
     """tests/mutation/run.py, which nothing is planted by here."""
 
