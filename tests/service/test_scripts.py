@@ -169,6 +169,34 @@ class Scripts(unittest.TestCase):
                 self.pretend_tests(text)
                 self.assertEqual(self.call("./run", "test", code=int(not count.startswith("2"))).splitlines()[-1], count)
 
+    def test_methods_that_a_passed_file_skipped_are_told_and_counted(self):
+        methods = """import unittest
+class A(unittest.TestCase):
+    def test_runs(self): pass
+    def test_two(self): {0}
+    def test_three(self): {0}
+if __name__ == "__main__": unittest.main()
+"""
+        skip = 'self.skipTest("SKIPPED: no GPU")'
+        for text, count in ((methods.format("pass"), "2 passed, 0 failed, 0 skipped"),
+                            (methods.format(skip), "2 passed, 0 failed, 4 skipped"),
+                            (methods.format(skip).replace("test_runs", "nothing"), "0 passed, 0 failed, 4 skipped"),
+                            ("print('SKIPPED: no numpy')", "0 passed, 0 failed, 2 skipped"),
+                            (methods.format("self.fail()"), "0 passed, 2 failed, 0 skipped")):
+            with self.subTest(text):
+                for build in "test", "test-sanitized":
+                    self.write(self.repository / "build" / build / "a.py", text)
+                    self.write(self.repository / "build" / build / "CTestTestfile.cmake",
+                               'add_test(python_a /usr/bin/python3 a.py -v)\n'
+                               'set_tests_properties(python_a PROPERTIES LABELS sanitized SKIP_REGULAR_EXPRESSION "^SKIPPED: ")\n')
+                self.write(self.programs / "clang++", "#!/bin/sh\n").chmod(0o755)
+                self.write(self.repository / "build/test/CTestTestfile.cmake", (
+                    self.repository / "build/test/CTestTestfile.cmake").read_text().replace("LABELS sanitized", ""))
+                said = self.call("./run", "test", code=int(not count.startswith("2")), CI="")
+                self.assertEqual(said.splitlines()[-1], count)
+                if "4 skipped" in count:
+                    self.assertEqual(said.count("== skipped in python_a: test_two (__main__.A"), 2, said)
+
     def test_two_runs_in_one_checkout_wait_for_each_other(self):
         self.pretend_tests("echo \"$$\" >>begun; echo '1/2 Test #1: a ...***Failed    0.01 sec'; while [ -e begun ] && ! [ -e go ]; do sleep 0.05; done\n"
                            "echo '2/2 Test #2: b ...   Passed    0.01 sec'; exit 8")
