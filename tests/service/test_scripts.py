@@ -261,6 +261,53 @@ class Kernels(unittest.TestCase):
                 self.assertIn(none + said, done.stdout)
 
 
+class Services(unittest.TestCase):
+    """What `run` installs starts nothing. In a mount namespace, whose /usr/sbin is the test's own, with an apt-get that asks
+    policy-rc.d as Debian's packages do."""
+    PROGRAMS = {"dpkg-query": "exit 1", "systemctl": "echo systemctl \"$@\" >>\"$TOLD\"",
+                "apt-get": "policy=/usr/sbin/policy-rc.d; code=0; [ ! -x $policy ] || $policy munge start || code=$?\n"
+                           "echo apt-get: policy $code >>\"$TOLD\"; [ -z \"$DO\" ] || kill -$DO $PPID"}
+    DISABLED = [f"systemctl disable --now {name}" for name in ("munge", "slurmctld", "slurmd")]
+
+    def installed(self, before: str = "", do: str = "") -> tuple[list[str], str]:
+        """What was told by the programs, and what policy-rc.d is then."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="driftd services ")))
+        for name, text in self.PROGRAMS.items():
+            Scripts.write(folder / "bin" / name, f"#!/bin/sh\n{text}\n").chmod(0o755)
+        shutil.copy(SOURCE / "run", folder / "run")
+        (folder / "before").write_text(before)
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", """
+            mount -t tmpfs none /usr/sbin || exit
+            if [ -s before ]; then cp before /usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; fi
+            ./run deps test_full
+            [ ! -x /usr/sbin/policy-rc.d ] || { /usr/sbin/policy-rc.d; echo "left: policy $?" >>"$TOLD"; cp /usr/sbin/policy-rc.d after; }"""], cwd=folder, capture_output=True, text=True, check=False,
+                              env={**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "TOLD": f"{folder}/told", "DO": do,
+                                   "DRIFTD_NO_INSTALL": ""})
+        if done.returncode != 0:
+            self.skipTest(f"SKIPPED: this user may have no mount namespace: {done.stderr}")
+        self.assertIn("their services are neither started nor enabled: munge slurmctld slurmd\n", done.stdout)
+        after = folder / "after"
+        return (folder / "told").read_text().splitlines(), after.read_text() if after.exists() else ""
+
+    def setUp(self):
+        if not pathlib.Path("/etc/os-release").read_text().count("ID=debian\n"):
+            self.skipTest("SKIPPED: Slurm is installed on Debian alone")
+
+    def test_nothing_is_started_nor_enabled_and_nothing_stays(self):
+        self.assertEqual(self.installed(), (["apt-get: policy 101", *self.DISABLED], ""))
+        self.assertEqual(self.installed(do="TERM"), (["apt-get: policy 101", *self.DISABLED] * 2, ""))  # it updates, and tries again
+
+    def test_a_policy_that_is_there_stays(self):
+        own = "#!/bin/sh\n# of this computer\nexit 104\n"
+        self.assertEqual(self.installed(own), (["apt-get: policy 104", *self.DISABLED, "left: policy 104"], own))
+
+    def test_what_a_kill_left_forbids_nothing_and_goes_with_the_next_installation(self):
+        told, left = self.installed(do="KILL")
+        self.assertEqual(told, ["apt-get: policy 101"] * 2 + ["left: policy 0"])
+        self.assertIn("# Of driftd", left)
+        self.assertEqual(self.installed(left), (["apt-get: policy 101", *self.DISABLED], ""))
+
+
 class Mistakes(unittest.TestCase):
     """tests/mutation/run.py, which nothing is planted by here."""
 
