@@ -169,6 +169,34 @@ class Scripts(unittest.TestCase):
                 self.pretend_tests(text)
                 self.assertEqual(self.call("./run", "test", code=int(not count.startswith("2"))).splitlines()[-1], count)
 
+    def test_methods_that_a_passed_file_skipped_are_told_and_counted(self):
+        methods = """import unittest
+class A(unittest.TestCase):
+    def test_runs(self): pass
+    def test_two(self): {0}
+    def test_three(self): {0}
+if __name__ == "__main__": unittest.main()
+"""
+        skip = 'self.skipTest("SKIPPED: no GPU")'
+        for text, count in ((methods.format("pass"), "2 passed, 0 failed, 0 skipped"),
+                            (methods.format(skip), "2 passed, 0 failed, 4 skipped"),
+                            (methods.format(skip).replace("test_runs", "nothing"), "0 passed, 0 failed, 4 skipped"),
+                            ("print('SKIPPED: no numpy')", "0 passed, 0 failed, 2 skipped"),
+                            (methods.format("self.fail()"), "0 passed, 2 failed, 0 skipped")):
+            with self.subTest(text):
+                for build in "test", "test-sanitized":
+                    self.write(self.repository / "build" / build / "a.py", text)
+                    self.write(self.repository / "build" / build / "CTestTestfile.cmake",
+                               'add_test(python_a /usr/bin/python3 a.py -v)\n'
+                               'set_tests_properties(python_a PROPERTIES LABELS sanitized SKIP_REGULAR_EXPRESSION "^SKIPPED: ")\n')
+                self.write(self.programs / "clang++", "#!/bin/sh\n").chmod(0o755)
+                self.write(self.repository / "build/test/CTestTestfile.cmake", (
+                    self.repository / "build/test/CTestTestfile.cmake").read_text().replace("LABELS sanitized", ""))
+                said = self.call("./run", "test", code=int(not count.startswith("2")), CI="")
+                self.assertEqual(said.splitlines()[-1], count)
+                if "4 skipped" in count:
+                    self.assertEqual(said.count("== skipped in python_a: test_two (__main__.A"), 2, said)
+
     def test_two_runs_in_one_checkout_wait_for_each_other(self):
         self.pretend_tests("echo \"$$\" >>begun; echo '1/2 Test #1: a ...***Failed    0.01 sec'; while [ -e begun ] && ! [ -e go ]; do sleep 0.05; done\n"
                            "echo '2/2 Test #2: b ...   Passed    0.01 sec'; exit 8")
@@ -206,6 +234,78 @@ class Scripts(unittest.TestCase):
             with self.subTest(arguments):
                 self.call("git", "init", "-q")
                 self.assertIn(text, self.call(f"./{arguments[0]}", *arguments[1:], code=code))
+
+
+class Kernels(unittest.TestCase):
+    """What `run` prints of the kernels that are compiled."""
+
+    def test_one_line_says_what_there_is_for_gpus_why_and_what_to_do(self):
+        if shutil.which("cmake") is None:
+            self.skipTest("cmake is not here")
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="driftd kernels ")))
+        (folder / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.25)\nproject(kernels LANGUAGES CXX)\nset(DRIFTD_CUDA AUTO CACHE STRING \"\")\n"
+            f"include({SOURCE}/cmake/cpu.cmake)\ninclude({SOURCE}/cmake/cuda.cmake)\n")
+        for name, text in (("nvidia-smi", "[ -n \"$GPU\" ] && echo $GPU"), ("nvcc", "exit 1")):
+            Scripts.write(folder / "bin" / name, f"#!/bin/sh\n{text}\n").chmod(0o755)
+        none = "Kernels: for processors baseline; for GPUs none, since "
+        for number, (gpu, options, said) in enumerate((
+                ("", [], f"nvidia-smi tells of no GPU here, though {folder}/bin/nvcc is (cmake -DDRIFTD_CUDA_ARCHITECTURES=all"),
+                ("9.0", [], "no CUDA compiler was found (Debian's nvidia-cuda-toolkit is one"),
+                ("9.0", ["-DDRIFTD_CUDA=OFF"], "DRIFTD_CUDA is OFF\n"))):
+            with self.subTest(said):
+                done = subprocess.run(["cmake", "-S", folder, "-B", folder / str(number), "-DDRIFTD_CPU_TARGETS=", *options],
+                                      capture_output=True, text=True, check=True,
+                                      env={**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "GPU": gpu,
+                                           "CUDACXX": f"{folder}/bin/nvcc"})
+                self.assertIn(none + said, done.stdout)
+
+
+class Services(unittest.TestCase):
+    """What `run` installs starts nothing. In a mount namespace, whose /usr/sbin is the test's own, with an apt-get that asks
+    policy-rc.d as Debian's packages do."""
+    PROGRAMS = {"dpkg-query": "exit 1", "systemctl": "echo systemctl \"$@\" >>\"$TOLD\"",
+                "apt-get": "policy=/usr/sbin/policy-rc.d; code=0; [ ! -x $policy ] || $policy munge start || code=$?\n"
+                           "echo apt-get: policy $code >>\"$TOLD\"; [ -z \"$DO\" ] || kill -$DO $PPID"}
+    DISABLED = [f"systemctl disable --now {name}" for name in ("munge", "slurmctld", "slurmd")]
+
+    def installed(self, before: str = "", do: str = "") -> tuple[list[str], str]:
+        """What was told by the programs, and what policy-rc.d is then."""
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="driftd services ")))
+        for name, text in self.PROGRAMS.items():
+            Scripts.write(folder / "bin" / name, f"#!/bin/sh\n{text}\n").chmod(0o755)
+        shutil.copy(SOURCE / "run", folder / "run")
+        (folder / "before").write_text(before)
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", """
+            mount -t tmpfs none /usr/sbin || exit
+            if [ -s before ]; then cp before /usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; fi
+            ./run deps test_full
+            [ ! -x /usr/sbin/policy-rc.d ] || { /usr/sbin/policy-rc.d; echo "left: policy $?" >>"$TOLD"; cp /usr/sbin/policy-rc.d after; }"""], cwd=folder, capture_output=True, text=True, check=False,
+                              env={**os.environ, "PATH": f"{folder}/bin:{os.environ['PATH']}", "TOLD": f"{folder}/told", "DO": do,
+                                   "DRIFTD_NO_INSTALL": ""})
+        if done.returncode != 0:
+            self.skipTest(f"SKIPPED: this user may have no mount namespace: {done.stderr}")
+        self.assertIn("their services are neither started nor enabled: munge slurmctld slurmd\n", done.stdout)
+        after = folder / "after"
+        return (folder / "told").read_text().splitlines(), after.read_text() if after.exists() else ""
+
+    def setUp(self):
+        if not pathlib.Path("/etc/os-release").read_text().count("ID=debian\n"):
+            self.skipTest("SKIPPED: Slurm is installed on Debian alone")
+
+    def test_nothing_is_started_nor_enabled_and_nothing_stays(self):
+        self.assertEqual(self.installed(), (["apt-get: policy 101", *self.DISABLED], ""))
+        self.assertEqual(self.installed(do="TERM"), (["apt-get: policy 101", *self.DISABLED] * 2, ""))  # it updates, and tries again
+
+    def test_a_policy_that_is_there_stays(self):
+        own = "#!/bin/sh\n# of this computer\nexit 104\n"
+        self.assertEqual(self.installed(own), (["apt-get: policy 104", *self.DISABLED, "left: policy 104"], own))
+
+    def test_what_a_kill_left_forbids_nothing_and_goes_with_the_next_installation(self):
+        told, left = self.installed(do="KILL")
+        self.assertEqual(told, ["apt-get: policy 101"] * 2 + ["left: policy 0"])
+        self.assertIn("# Of driftd", left)
+        self.assertEqual(self.installed(left), (["apt-get: policy 101", *self.DISABLED], ""))
 
 
 class Mistakes(unittest.TestCase):
