@@ -75,6 +75,7 @@ void Exposure::order(const camera::ExposureOrder& order, Answer answer, std::int
   const std::uint64_t number = source_.order_exposure(order);
   if (number == 0)
     throw CommandRefused{Refusal::Refused, "these frames come from no camera that can be set"};
+  markers_.set_exposure_changes(true);
   under_way_ = UnderWay{.stage = Stage::Ordered,
                         .number = number,
                         .answer = std::move(answer),
@@ -140,16 +141,32 @@ void Exposure::take(std::int64_t now_ns) {
 /// Those in use look otherwise now.
 void Exposure::renew_markers(std::int64_t now_ns) {
   under_way_->stage = Stage::Markers;
-  const bool renews = markers_.renew(
-      under_way_->gain_changed,
-      [this](const Outcome& outcome) {
-        if (!under_way_) return;
-        const auto* refused = std::get_if<CommandRefused>(&outcome);
-        if (refused != nullptr && refused->code == Refusal::Stopping) return end(outcome);
-        finish();  // where they could not be, they are as they were
-      },
-      now_ns);
-  if (!renews) finish();
+  markers_.set_exposure_changes(false);
+  const auto renewed = [this](const Outcome& outcome) {
+    if (!under_way_) return;
+    const auto* refused = std::get_if<CommandRefused>(&outcome);
+    if (refused == nullptr) return finish();
+    if (refused->code == Refusal::Stopping) return end(outcome);
+    tell_not_renewed(*refused);
+  };
+  try {
+    if (!markers_.renew(under_way_->gain_changed, renewed, now_ns)) finish();
+  } catch (const CommandRefused& refused) {
+    tell_not_renewed(refused);
+  }
+}
+
+/// They are as they were.
+void Exposure::tell_not_renewed(const CommandRefused& why) {
+  const std::string& problem = under_way_->problem;
+  const std::string text = fmt::format(
+      "{}, but the markers in use are those of before it ({}): `driftctl markers "
+      "--find` looks for them anew",
+      problem.empty() ? "it is set" : problem, why.text);
+  const json exposure = now();
+  events_.raise(EventLog::Level::Warning, "exposure_set", text,
+                {{"exposure_us", exposure["exposure_us"]}, {"gain_db", exposure["gain_db"]}});
+  end(CommandRefused{why.code, text, {{"exposure", exposure}}});
 }
 
 void Exposure::finish() {
@@ -163,6 +180,7 @@ void Exposure::finish() {
 void Exposure::end(const Outcome& outcome) {
   if (!under_way_) return;
   const Answer answer = std::move(under_way_->answer);
+  if (under_way_->stage != Stage::Markers) markers_.set_exposure_changes(false);
   under_way_.reset();
   if (answer) answer(outcome);
 }

@@ -60,6 +60,7 @@ class Exposure {
   void despair();
   void take(std::int64_t now_ns);
   void renew_markers(std::int64_t now_ns);
+  void tell_not_renewed(const CommandRefused& why);
   void finish();
   void end(const Outcome& outcome);
   std::string noise_warning() const;

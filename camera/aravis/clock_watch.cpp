@@ -15,8 +15,12 @@ ClockRate ClockWatch::update(ArvCamera* camera, std::int64_t now_ns, bool wanted
     readings_.clear();
   } else if (there && now_ns >= next_ns_) {
     next_ns_ = now_ns + kIntervalNs;
-    if (!looked_) find_latch(camera);
-    looked_ = true;
+    try {
+      if (!looked_) find_latch(camera);
+      looked_ = true;
+    } catch (const CameraError&) {  // it did not answer
+      return readings_.rate();
+    }
     if (command_ != nullptr && !read(camera)) {
       command_ = nullptr;
       readings_.clear();

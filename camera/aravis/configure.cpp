@@ -36,11 +36,20 @@ class Configurator {
     return std::move(info_);
   }
 
-  /// Of a camera that sends, with the notes of this alone.
+  /// Of a camera that sends, with the notes of this alone. Half done, too, it is what the camera
+  /// has.
   SourceInfo adjust(const ExposureOrder& order) {
     sends_ = true;
-    if (order.gain_db) set_gain(camera_, *order.gain_db, info_.camera_notes);
-    if (order.exposure_us) set_exposure_and_rate();
+    try {
+      if (order.gain_db) set_gain(camera_, *order.gain_db, info_.camera_notes);
+      if (order.exposure_us) set_exposure_and_rate();
+    } catch (const CameraError& error) {
+      warn("exposure", "", "", error.what());
+    }
+    if (exposes()) info_.exposure_us = exposure_us();
+    info_.frame_rate_hz = settings_.trigger != Trigger::Off ? settings_.frame_rate_hz
+                          : has_rate()                      ? rate_hz()
+                                                            : 0;
     read_ranges();
     return std::move(info_);
   }
@@ -300,12 +309,10 @@ class Configurator {
                             arv_camera_set_exposure_time,
                             arv_camera_get_exposure_time,
                             arv_camera_get_exposure_time_bounds};
-    Failure no_exposure;
-    const bool exposes = arv_camera_is_exposure_time_available(camera_, no_exposure.out()) != 0;
     Taken taken;
-    if (exposes) taken = set_quantity(exposure);
+    if (exposes()) taken = set_quantity(exposure);
     set_frame_rate();
-    if (!exposes) {
+    if (!exposes()) {
       return warn(exposure.key, number(exposure.wanted), "", "the camera has no exposure time");
     }
     if (!is_as_wanted(exposure, taken)) taken = set_quantity(exposure);
@@ -317,13 +324,19 @@ class Configurator {
   void read_ranges() {
     info_.gain_db = read_gain_db(camera_, info_.gain_range_db);
     info_.exposure_range_us = {};
-    Failure failure;
-    if (arv_camera_is_exposure_time_available(camera_, failure.out()) == 0) return;
+    if (!exposes()) return;
     SettableRange range;
-    Failure no_bounds;
-    arv_camera_get_exposure_time_bounds(camera_, &range.lowest, &range.highest, no_bounds.out());
-    if (!no_bounds) info_.exposure_range_us = range;
+    if (refusal(arv_camera_get_exposure_time_bounds, camera_, &range.lowest, &range.highest)
+            .empty())
+      info_.exposure_range_us = range;
   }
+
+  bool exposes() { return says_yes(arv_camera_is_exposure_time_available, camera_); }
+  bool has_rate() { return says_yes(arv_camera_is_frame_rate_available, camera_); }
+  double exposure_us() {
+    return checked("reading the exposure time", arv_camera_get_exposure_time, camera_);
+  }
+  double rate_hz() { return checked("reading the frame rate", arv_camera_get_frame_rate, camera_); }
 
   void set_frame_rate() {
     const double wanted_hz = settings_.frame_rate_hz;
@@ -332,23 +345,19 @@ class Configurator {
       return;
     }
     if (wanted_hz > 0 && !sends_) apply(camera_, rate_gates(), info_.camera_notes);
-    Failure failure;
-    if (arv_camera_is_frame_rate_available(camera_, failure.out()) == 0) {
+    if (!has_rate()) {
       if (wanted_hz > 0) {
         warn("frame_rate_hz", number(wanted_hz), "", "the camera has no frame rate to set");
       }
       return;
     }
-    const auto now_hz = [this] {
-      return checked("reading the frame rate", arv_camera_get_frame_rate, camera_);
-    };
     // Aravis sets the triggers with it, which a camera that sends may not like.
-    if (sends_ && std::abs(now_hz() - wanted_hz) <= 0.01 * wanted_hz) {
-      info_.frame_rate_hz = now_hz();
+    if (sends_ && std::abs(rate_hz() - wanted_hz) <= 0.01 * wanted_hz) {
+      info_.frame_rate_hz = rate_hz();
       return;
     }
     if (wanted_hz == 0) {
-      info_.frame_rate_hz = now_hz();
+      info_.frame_rate_hz = rate_hz();
       return;
     }
     const Quantity rate{"frame_rate_hz",
@@ -382,10 +391,8 @@ std::string adjust_exposure(ArvCamera* camera, const AravisSettings& settings,
   info.gain_db = taken.gain_db;
   info.gain_range_db = taken.gain_range_db;
   info.exposure_range_us = taken.exposure_range_us;
-  if (order.exposure_us) {
-    info.exposure_us = taken.exposure_us;
-    info.frame_rate_hz = taken.frame_rate_hz;
-  }
+  info.exposure_us = taken.exposure_us;
+  info.frame_rate_hz = taken.frame_rate_hz;
   std::string problem;
   for (const CameraNote& note : taken.camera_notes)
     if (note.severity == CameraNote::Severity::Warning)

@@ -18,7 +18,7 @@ SourceInfo configure(ArvCamera* camera, const AravisSettings& settings);
 /// it.
 /// @param settings  with what is ordered; @param info  what the camera took goes there
 /// @returns why something is otherwise than ordered; "": nothing is
-/// @throws CameraError when the camera does not answer
+/// @throws CameraError when the camera cannot be read back either: nobody knows what it has by now
 std::string adjust_exposure(ArvCamera* camera, const AravisSettings& settings,
                             const ExposureOrder& order, SourceInfo& info);
 

@@ -319,12 +319,15 @@ void Connection::keep_control(std::int64_t now_ns) noexcept {
 }
 
 double Connection::temperature_c() noexcept {
-  // The standard's feature first, then that of one maker from before the standard.
-  for (const char* name : {"DeviceTemperature", "TemperatureAbs"}) {
-    if (!has(camera_.get(), name)) continue;
-    Failure failure;
-    const double value = arv_camera_get_float(camera_.get(), name, failure.out());
-    if (!failure) return value;
+  try {
+    // The standard's feature first, then that of one maker from before the standard.
+    for (const char* name : {"DeviceTemperature", "TemperatureAbs"}) {
+      if (!has(camera_.get(), name)) continue;
+      Failure failure;
+      const double value = arv_camera_get_float(camera_.get(), name, failure.out());
+      if (!failure) return value;
+    }
+  } catch (const std::exception&) {  // it does not answer
   }
   return std::numeric_limits<double>::quiet_NaN();
 }

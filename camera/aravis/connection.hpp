@@ -84,7 +84,7 @@ class Connection {
   double temperature_c() noexcept;
   /// Sets both; info() has what came of it.
   /// @param wanted  as shared, with what is ordered. @returns as aravis::adjust_exposure()
-  /// @throws CameraError when the camera does not answer
+  /// @throws CameraError when nobody knows what the camera has by now
   std::string adjust_exposure(const AravisSettings& wanted, const ExposureOrder& order);
   /// @throws CameraError when the camera does not take it
   void software_trigger();

@@ -80,11 +80,20 @@ std::string refusal(Function function, Arguments... arguments) {
   return failure.text();
 }
 
+/// Whether the camera says yes to one of Aravis' questions; what it refuses to answer is a no.
+/// @throws CameraError when the camera does not answer at all
+template <typename Function, typename... Arguments>
+bool says_yes(Function function, Arguments... arguments) {
+  bool yes = false;
+  const std::string refused =
+      refusal([&](auto... all) { yes = function(all...) != 0; }, arguments...);
+  return yes && refused.empty();
+}
+
 /// Whether the camera has a feature and lets it be used now.
+/// @throws CameraError when the camera does not answer at all
 inline bool has(ArvCamera* camera, const char* feature) {
-  Failure failure;
-  const bool available = arv_camera_is_feature_available(camera, feature, failure.out()) != 0;
-  return available && !failure;
+  return says_yes(arv_camera_is_feature_available, camera, feature);
 }
 
 }  // namespace driftd::camera::aravis

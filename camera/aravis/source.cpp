@@ -327,6 +327,7 @@ class AravisSource final : public FrameSource {
     if (!why.empty()) return lose(why);
     if (line_is_due(now_ns)) tell_line(now_ns);
     adjust_exposure();
+    if (!connection_) return;
     if (connection_->heartbeat_is_due(now_ns) && may_answer()) connection_->keep_control(now_ns);
     if (now_ns >= next_temperature_ns_) ask_temperature(now_ns);
   }
@@ -349,32 +350,36 @@ class AravisSource final : public FrameSource {
     wanted.exposure_us = order.exposure_us.value_or(wanted.exposure_us);
     wanted.gain_db = order.gain_db.value_or(wanted.gain_db);
     std::string problem = "the camera does not answer";
-    bool is_set = false;
     try {
       if (may_answer()) {
         problem = connection_->adjust_exposure(wanted, order);
-        is_set = true;
+        keep_exposure(wanted, order, problem.empty());
       }
     } catch (const CameraError& error) {
+      // What it exposes with is not known: connected anew it is set to what it had before.
       problem = error.what();
+      lose(problem);
     }
-    if (is_set) {  // what the camera took of it, it is given again when it is connected again
-      const SourceInfo& took = connection_->info();
-      const bool as_ordered = problem.empty();
-      if (order.exposure_us)
-        shared_.settings.exposure_us = as_ordered ? wanted.exposure_us : took.exposure_us;
-      if (order.gain_db && (as_ordered || !std::isnan(took.gain_db)))
-        shared_.settings.gain_db = as_ordered ? wanted.gain_db : took.gain_db;
-    }
-    const SourceInfo& now = connection_->info();
     const std::lock_guard lock(mutex_);
-    info_.exposure_us = now.exposure_us;
-    info_.exposure_range_us = now.exposure_range_us;
-    info_.gain_db = now.gain_db;
-    info_.gain_range_db = now.gain_range_db;
-    info_.frame_rate_hz = now.frame_rate_hz;
+    if (connection_) {
+      const SourceInfo& now = connection_->info();
+      info_.exposure_us = now.exposure_us;
+      info_.exposure_range_us = now.exposure_range_us;
+      info_.gain_db = now.gain_db;
+      info_.gain_range_db = now.gain_range_db;
+      info_.frame_rate_hz = now.frame_rate_hz;
+    }
     info_.exposure_order = number;
     info_.exposure_problem = std::move(problem);
+  }
+
+  /// What the camera took of an order, it is given again when it is connected again.
+  void keep_exposure(const AravisSettings& wanted, const ExposureOrder& order, bool as_ordered) {
+    const SourceInfo& took = connection_->info();
+    if (order.exposure_us)
+      shared_.settings.exposure_us = as_ordered ? wanted.exposure_us : took.exposure_us;
+    if (order.gain_db && (as_ordered || !std::isnan(took.gain_db)))
+      shared_.settings.gain_db = as_ordered ? wanted.gain_db : took.gain_db;
   }
 
   [[nodiscard]] bool line_is_due(std::int64_t now_ns) const noexcept {

@@ -39,6 +39,8 @@ std::string spots_left_out_text(std::size_t spots) {
 
 void MarkerKeeper::turn(std::int64_t now_ns) {
   if (find_) go_on_with_find(now_ns);
+  if (outdated_ && !drop_outdated()) return;
+  if (exposure_changes_) return;
   switch (stage_) {
     case Stage::Idle:
       return begin_if_due(now_ns);
@@ -66,6 +68,22 @@ void MarkerKeeper::begin_if_due(std::int64_t now_ns) {
   if (!has_markers_ && listed && !wants_before && !awaits_camera()) return adopt_listed();
   if (has_markers_ && !wants_before && !are_gone(now_ns)) return;
   if (!searched_ns_ || now_ns - *searched_ns_ >= kSearchAgainNs) ask_for_frame(now_ns);
+}
+
+void MarkerKeeper::set_exposure_changes(bool changes) {
+  exposure_changes_ = changes;
+  outdated_ = stage_ != Stage::Idle;
+}
+
+/// @returns false while the search of it is still under way
+bool MarkerKeeper::drop_outdated() {
+  const bool is_over =
+      stage_ == Stage::Frame ? loop_.frames().search.take() != nullptr : worker_.take().has_value();
+  if (!is_over) return false;
+  stage_ = Stage::Idle;
+  outdated_ = false;
+  searched_ns_.reset();
+  return true;
 }
 
 void MarkerKeeper::adopt_listed() {
@@ -347,6 +365,7 @@ void MarkerKeeper::begin_find(Answer answer, std::int64_t now_ns) {
                                      "or `lost`, and it is `{}`: `driftctl unlock` first",
                                      control::name_of(loop_.report().lock.state))};
   }
+  if (exposure_changes_) throw CommandRefused{Refusal::Busy, "the camera's exposure is being set"};
   if (find_) throw CommandRefused{Refusal::Busy, "markers are being looked for already"};
   if (!camera_.connected()) throw CameraWatch::away();
   find_ = Find{.answer = std::move(answer),

@@ -68,7 +68,11 @@ class MarkerKeeper {
   /// exposed otherwise; those of a lock to go back to keep what they have.
   /// @param gain_changed  a saturation that an image showed may be another, too
   /// @returns false, with nothing begun, where there is nothing to renew; no answer comes then
+  /// @throws CommandRefused at once: not possible now
   bool renew(bool gain_changed, Answer answer, std::int64_t now_ns);
+  /// The camera's exposure changes, or has changed: what is searched has a picture of before, and
+  /// is dropped. Nothing else is looked for while it changes.
+  void set_exposure_changes(bool changes);
   /// Answers who waits for a place: it is not wanted any more.
   void forget_place(const CommandRefused& refused);
   /// Answers the find that waits, if there is one.
@@ -113,6 +117,7 @@ class MarkerKeeper {
     nlohmann::json reply = nlohmann::json::object();
   };
 
+  bool drop_outdated();
   void adopt_listed();
   bool are_gone(std::int64_t now_ns);
   void begin_if_due(std::int64_t now_ns);
@@ -169,6 +174,8 @@ class MarkerKeeper {
   LockRecovery* interrupted_;
   SearchWorker worker_;
   Stage stage_ = Stage::Idle;
+  bool exposure_changes_ = false;
+  bool outdated_ = false;  ///< the picture of the search under way
   std::optional<Find> find_;
   bool has_markers_ = false;
   bool chosen_ = false;                      ///< those in use, by command

@@ -25,13 +25,13 @@ void MarkerKeeper::choose(MarkerChoice choice, Answer answer, std::int64_t now_n
 }
 
 bool MarkerKeeper::renew(bool gain_changed, Answer answer, std::int64_t now_ns) {
+  if (gain_changed) saturation_adu_ = 0;
   const bool keeps = interrupted_ != nullptr && interrupted_->asks();
-  if (!has_markers_ || keeps || find_ || !may_find() || !camera_.connected()) return false;
+  if (!has_markers_ || keeps) return false;
   begin_find(std::move(answer), now_ns);
   find_->choice = MarkerChoice{};
   find_->renews = true;
   find_->of = adopted_;
-  if (gain_changed) saturation_adu_ = 0;
   return true;
 }
 

@@ -2,6 +2,7 @@
 // A MarkerKeeper with a played loop and camera, and pictures of spots for it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <span>
@@ -98,6 +99,19 @@ struct KeeperFixture {
   void show(const Spots& spots, std::uint64_t id = 1, double sigma_px = 1.3) {
     played.ports.frame_copy.offer(Picture(spots, id, sigma_px).frame);
   }
+  /// Two of the spots are clipped by a camera that saturates at that level.
+  void show_clipped(std::uint16_t level, std::uint64_t id) {
+    Picture picture(kSpots, id);
+    for (const auto& [cx, cy] : {kSpots[0], kSpots[1]})
+      for (int y = 0; y < kHeight; ++y)
+        for (int x = 0; x < kWidth; ++x) {
+          const double r2 = (x - cx) * (x - cx) + (y - cy) * (y - cy);
+          std::uint16_t& value = picture.values[static_cast<std::size_t>(y * kWidth + x)];
+          const double bright = value + 3000 * std::exp(-r2 / (2 * 1.3 * 1.3));
+          value = static_cast<std::uint16_t>(std::min<double>(bright, level));
+        }
+    played.ports.frame_copy.offer(picture.frame);
+  }
   template <typename Condition>
   bool until(Condition condition) {
     return turned_until(condition, [this] { turn(0); });
@@ -116,6 +130,9 @@ struct KeeperFixture {
   void settle() {
     turn();
     show(kSpots);
+    settle_shown();
+  }
+  void settle_shown() {
     REQUIRE(until([&] { return keeper.has_markers(); }));
     turn();
     played.tell_markers(2, last(Kind::Markers)->markers->estimator.markers());

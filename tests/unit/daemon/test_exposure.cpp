@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Exposure and gain of the camera: what is refused, when an order is over, and what becomes of the
 // markers.
+#include <functional>
 #include <limits>
 #include <string>
 
@@ -55,6 +56,28 @@ struct Fixture : KeeperFixture {
   void frame_now() {
     played.report.frame_ns = now_ns;
     step(0);
+  }
+  /// Another gain, or another exposure, up to the frame that shows it.
+  void set(
+      bool gain, const std::function<void()>& before_frame = [] {}) {
+    REQUIRE(why_not(gain ? camera::ExposureOrder{.exposure_us = {}, .gain_db = 6}
+                         : camera::ExposureOrder{.exposure_us = 1500, .gain_db = {}})
+                .empty());
+    obey();
+    step();
+    step(100);
+    played.taken.clear();
+    before_frame();
+    frame_now();
+  }
+  /// The picture that is asked for then, and what the loop measures.
+  void renew(const std::function<void()>& show) {
+    REQUIRE(until([&] {
+      exposure.turn(now_ns);
+      if (played.ports.frame_copy.search.pending()) show();
+      if (last(Kind::Markers) != nullptr) played.tell_markers(60, given());
+      return asker.answered();
+    }));
   }
 };
 
@@ -157,26 +180,14 @@ TEST_CASE("what the camera took otherwise is a refusal that says what there is n
   CHECK(std::get<CommandRefused>(*f.asker.outcome).fields["exposure"]["exposure_us"] == 1000);
 }
 
-TEST_CASE("markers are given anew, as they are, and a gain forgets the saturation of before") {
+TEST_CASE("markers are given anew, as they are") {
   for (const bool gain : {false, true}) {
     Fixture f;
     f.settle();
     const std::size_t before = f.given().size();
-    REQUIRE(f.why_not(gain ? camera::ExposureOrder{.exposure_us = {}, .gain_db = 6}
-                           : camera::ExposureOrder{.exposure_us = 1500, .gain_db = {}})
-                .empty());
-    f.obey();
-    f.step();
-    f.step(100);
-    f.played.taken.clear();
-    f.frame_now();
+    f.set(gain);
     CHECK_FALSE(f.asker.answered());
-    REQUIRE(f.until([&] {
-      f.exposure.turn(f.now_ns);
-      if (f.played.ports.frame_copy.search.pending()) f.show(kSpots, 50);
-      if (f.last(Kind::Markers) != nullptr) f.played.tell_markers(60, f.given());
-      return f.asker.answered();
-    }));
+    f.renew([&] { f.show(kSpots, 50); });
     CHECK(f.asker.code().empty());
     CHECK(f.given().size() == before);
     CHECK(f.last(Kind::Markers)->markers->estimator.reference(0).sigma_px == 0);
@@ -184,6 +195,82 @@ TEST_CASE("markers are given anew, as they are, and a gain forgets the saturatio
     CHECK_FALSE(f.exposure.pending());
     CHECK(f.told.codes() == std::vector<std::string>{"markers_found", "exposure_set"});
   }
+}
+
+TEST_CASE("a saturation that a picture showed is forgotten by another gain, and by no exposure") {
+  const bool gain = GENERATE(false, true);
+  const bool shows_another = GENERATE(false, true);
+  Fixture f;
+  f.turn();
+  f.show_clipped(1200, 1);
+  f.settle_shown();
+  REQUIRE(f.keeper.sizes().saturation_adu == 1200);
+  f.set(gain);
+  f.renew([&] { shows_another ? f.show_clipped(1500, 50) : f.show(kSpots, 50); });
+  CHECK(f.asker.code().empty());
+  CHECK(f.keeper.sizes().saturation_adu == (!gain ? 1200 : shows_another ? 1500 : 0));
+}
+
+TEST_CASE("markers that were not given anew are told") {
+  Fixture f;
+  f.settle();
+  f.set(false);
+  REQUIRE(f.until([&] {  // and no frame comes for it
+    f.step(100);
+    return f.asker.answered();
+  }));
+  CHECK(f.asker.code() == "no_frame");
+  CHECK_THAT(f.asker.text(), contains("it is set"));
+  CHECK_THAT(f.asker.text(), contains("the markers in use are those of before it"));
+  CHECK_THAT(f.asker.text(), contains("`driftctl markers --find`"));
+  CHECK(std::get<CommandRefused>(*f.asker.outcome).fields["exposure"]["exposure_us"] == 1500);
+  CHECK_FALSE(f.exposure.pending());
+  REQUIRE(f.told.codes() ==
+          std::vector<std::string>{"markers_found", "exposure_set", "exposure_set"});
+  CHECK(f.told.events[2]["level"] == "warning");
+}
+
+TEST_CASE("a camera that is away when markers are to be given anew leaves them as they were") {
+  Fixture f;
+  f.settle();
+  f.set(false, [&] { f.source.connected = false; });
+  CHECK(f.asker.code() == "no_frame");
+  CHECK_THAT(f.asker.text(), contains("the markers in use are those of before it"));
+}
+
+TEST_CASE("no picture of before an exposure shows markers after it") {
+  Fixture f;
+  f.turn();
+  REQUIRE(f.played.ports.frame_copy.search.pending());
+  const bool was_taken = GENERATE(false, true);
+  if (was_taken) {  // and is being searched
+    f.show(kSpots, 7);
+    f.turn(0);
+  }
+  REQUIRE(f.why_not({.exposure_us = 1500, .gain_db = {}}).empty());
+  if (!was_taken) f.show(kSpots, 7);
+  for (const Spots& spots : {kSpots, Spots{}}) {
+    Asker other;
+    CHECK(refused_at_once([&] { f.keeper.find(other.answer(), f.now_ns); }) == "busy");
+    CHECK(refused_at_once([&] { f.keeper.find_place({}, other.answer(), f.now_ns); }) == "busy");
+    f.step(1100);
+    f.show(spots, 8);
+    f.step();
+  }
+  CHECK_FALSE(f.played.ports.frame_copy.search.pending());
+  f.obey();
+  f.step();
+  f.step(100);
+  f.frame_now();
+  CHECK(f.asker.code().empty());
+  CHECK_FALSE(f.exposure.pending());
+  CHECK_FALSE(f.keeper.has_markers());
+  f.step(1100);
+  REQUIRE(f.played.ports.frame_copy.search.pending());
+  f.show(moved(kSpots, 2, 0), 9);
+  REQUIRE(f.until([&] { return f.keeper.has_markers(); }));
+  f.turn();
+  CHECK(f.given()[0].x_px != Approx(1000 + kSpots[0].first).margin(1));
 }
 
 TEST_CASE("a gain other than the configured one is told where the noise is that of the other") {

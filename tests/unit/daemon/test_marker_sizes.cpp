@@ -149,20 +149,6 @@ TEST_CASE("an image without spots says so, and nothing is chosen") {
 
 namespace {
 
-/// Two of the spots are clipped by a camera that saturates at that level.
-void show_clipped(AutoFixture& f, std::uint16_t level, std::uint64_t id) {
-  Picture picture(kSpots, id);
-  for (const auto& [cx, cy] : {kSpots[0], kSpots[1]})
-    for (int y = 0; y < kHeight; ++y)
-      for (int x = 0; x < kWidth; ++x) {
-        const double r2 = (x - cx) * (x - cx) + (y - cy) * (y - cy);
-        std::uint16_t& value = picture.values[static_cast<std::size_t>(y * kWidth + x)];
-        const double bright = value + 3000 * std::exp(-r2 / (2 * 1.3 * 1.3));
-        value = static_cast<std::uint16_t>(std::min<double>(bright, level));
-      }
-  f.played.ports.frame_copy.offer(picture.frame);
-}
-
 /// The status of a fit to the fitter's own staged spot, with one pixel at that value.
 fitter::FitStatus status_with(fitter::LiveFitter& fitter, std::uint16_t value) {
   const int side = fitter.roi_px();
@@ -181,7 +167,7 @@ fitter::FitStatus status_with(fitter::LiveFitter& fitter, std::uint16_t value) {
 TEST_CASE("a level that many pixels share is taken for saturation, in the fits that follow, too") {
   AutoFixture f;
   f.turn();
-  show_clipped(f, 1200, 1);
+  f.show_clipped(1200, 1);
   REQUIRE(f.until([&] { return f.keeper.has_markers(); }));
   CHECK(f.told.codes() ==
         std::vector<std::string>{"spot_size_chosen", "saturation_found", "markers_found"});
@@ -196,7 +182,7 @@ TEST_CASE("a level that many pixels share is taken for saturation, in the fits t
   Asker asker;
   f.keeper.find(asker.answer(), f.now_ns);
   f.turn();
-  show_clipped(f, 1200, 5);
+  f.show_clipped(1200, 5);
   REQUIRE(f.until([&] { return f.told.events.size() == 4; }));
   CHECK(f.told.codes().back() == "markers_found");
   CHECK(f.fitter.fitter == fitter);
@@ -208,7 +194,7 @@ TEST_CASE("a saturation that is given, or that the camera says, is not looked fo
     AutoFixture f;
     f.config.camera.saturation_adu = 4000;
     f.turn();
-    show_clipped(f, 1200, 1);
+    f.show_clipped(1200, 1);
     REQUIRE(f.until([&] { return f.keeper.has_markers(); }));
     CHECK(f.told.codes() == std::vector<std::string>{"spot_size_chosen", "markers_found"});
   }
@@ -216,7 +202,7 @@ TEST_CASE("a saturation that is given, or that the camera says, is not looked fo
   f.source.described.largest_adu = 1200;
   f.camera.look();
   f.turn();
-  show_clipped(f, 1200, 1);
+  f.show_clipped(1200, 1);
   REQUIRE(f.until([&] { return f.keeper.has_markers(); }));
   CHECK(f.told.codes() == std::vector<std::string>{"spot_size_chosen", "markers_found"});
   CHECK(f.set().estimator.markers().size() == kSpots.size() - 2);
