@@ -22,6 +22,7 @@ struct Options {
   int worlds = 40;
   int first = 1;
   int jobs = 1;
+  int driver_frames = 1;
   double seconds = 40;
   std::string law = "auto";
   bool today = false;
@@ -79,6 +80,7 @@ Lock fly_world(const Options& options, int i) {
   World& world = lock.random.world;
   world.acquaint = !options.today;
   world.judgement.seconds = options.seconds;
+  world.driver_frames = options.driver_frames;
   lock.flown = fly_one(world, options.law, seed);
   if (!options.no_pi) lock.pi = fly_one(world, "pi", seed);
   return lock;
@@ -177,6 +179,9 @@ int main(int argc, char** argv) {
   app.add_option("--worlds", options.worlds, "so many")->check(CLI::Range(1, 100'000));
   app.add_option("--first", options.first, "seed of the first")->check(CLI::Range(1, 1'000'000));
   app.add_option("--jobs", options.jobs, "worlds at a time")->check(CLI::Range(1, 1024));
+  app.add_option("--driver-frames", options.driver_frames,
+                 "the stage's driver takes one correction in so many frames, and does not say so")
+      ->check(CLI::Range(1, 1000));
   app.add_option("--seconds", options.seconds, "of lock in each world, of which 20 are not judged")
       ->check(CLI::Range(21., 1e5));
   app.add_option("--law", options.law)->check(CLI::IsMember({"auto", "observer"}));
