@@ -6,9 +6,11 @@
 #include <array>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/bench/stillness/alias_worlds.hpp"
+#include "tests/bench/stillness/in_order.hpp"
 #include "tests/bench/stillness/pilot.hpp"
 
 namespace {
@@ -19,7 +21,8 @@ constexpr std::size_t kScales = kAliasScalesMs.size();
 using Means = std::array<double, kScales>;
 
 struct Options {
-  int first = 1, worlds = 20;
+  int first = 1, worlds = 20, jobs = 1;
+  double rate_hz = 0;
   std::string drift = "none";
   bool slow_line = false, no_aliases = false;
 };
@@ -89,21 +92,28 @@ int main(int argc, char** argv) {
   app.add_option("--worlds", options.worlds)->check(CLI::Range(1, 10000));
   app.add_option("--drift", options.drift, "none; ramp")->check(CLI::IsMember({"none", "ramp"}));
   app.add_flag("--slow-line", options.slow_line, "a slow line, too, that is there");
+  app.add_option("--rate", options.rate_hz, "frames a second of all; 0: of 5 to 100, each its own")
+      ->check(CLI::Range(0., 10000.));
+  app.add_option("--jobs", options.jobs, "worlds at a time")->check(CLI::Range(1, 1024));
   app.add_flag("--no-aliases", options.no_aliases, "no line above half the frame rate");
   CLI11_PARSE(app, argc, argv);
   std::puts(
       "world, frames/s, exposure | 10, 100, 1000 ms means, nm: none | PI | auto | locked, gains");
   std::vector<Row> rows;
   try {
-    for (int i = 0; i < options.worlds; ++i) {
+    const auto make = [&](int i) {
       const auto seed = static_cast<std::uint64_t>(options.first + i);
-      World world = make_alias_world(
+      const World world = make_alias_world(
           seed, {.drift = options.drift == "none" ? AliasDrift::None : AliasDrift::Ramp,
                  .slow_line = options.slow_line,
-                 .aliases = !options.no_aliases});
-      rows.push_back(fly_all(world, seed));
-      print(world, rows.back());
-    }
+                 .aliases = !options.no_aliases,
+                 .rate_hz = options.rate_hz});
+      return std::pair(world, fly_all(world, seed));
+    };
+    in_order(options.worlds, options.jobs, make, [&](const std::pair<World, Row>& flown) {
+      rows.push_back(flown.second);
+      print(flown.first, flown.second);
+    });
   } catch (const std::exception& error) {
     std::fprintf(stderr, "driftd_alias_bench: %s\n", error.what());
     return 2;

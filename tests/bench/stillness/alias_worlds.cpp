@@ -70,6 +70,7 @@ World make_alias_world(std::uint64_t seed, const AliasKind& kind) {
   world.name = world.title = "alias " + std::to_string(seed);
   simulator::Scenario& s = world.scenario;
   s.camera.rate_hz = log_between(random, 5, 100);
+  if (kind.rate_hz > 0) s.camera.rate_hz = kind.rate_hz;
   const double period_us = 1e6 / s.camera.rate_hz;
   s.camera.exposure_us = between(random, 0.01, 0.9) * period_us;
   s.camera.background_e = 20;

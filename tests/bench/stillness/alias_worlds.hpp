@@ -24,6 +24,7 @@ struct AliasKind {
   /// axis.
   bool slow_line = false;
   bool aliases = true;  ///< lines above half the frame rate
+  double rate_hz = 0;   ///< of the camera, in place of the seed's own; 0: that one
 };
 
 /// 5 to 100 frames/s, exposed for 1 to 90 % of the period; 4 to 25 markers of 3e3 to 1e5 photons;

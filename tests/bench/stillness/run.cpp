@@ -127,7 +127,10 @@ class Run {
     }
     last_ns_ = arrives_ns;
     const auto wanted = pilot_->fly(frame);
-    if (wanted) obey(*wanted, arrives_ns);
+    if (wanted && number >= driver_busy_until_) {
+      obey(*wanted, arrives_ns);
+      driver_busy_until_ = number + world_.driver_frames;
+    }
     account(frame);
   }
 
@@ -246,6 +249,7 @@ class Run {
   int millisecond_ticks_ = 0;    ///< in it
   Vec2 told_nm_, unstrained_nm_;
   std::int64_t last_ns_ = 0;
+  std::int64_t driver_busy_until_ = 0;  ///< the frame whose correction it takes again
   std::int64_t engaged_frames_ = 0, learnt_frames_ = 0, locked_frames_ = 0, published_ = 0;
   std::int64_t foretold_ = 0, frames_to_act_ = 0, acting_frames_ = 0;
   simulator::Truth start_;  ///< when the lock engaged

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/bench/stillness/bound.hpp"
+#include "tests/bench/stillness/in_order.hpp"
 #include "tests/bench/stillness/measures.hpp"
 #include "tests/bench/stillness/random_world.hpp"
 #include "tests/bench/stillness/run.hpp"
@@ -20,6 +21,9 @@ using namespace driftd::stillness;
 struct Options {
   int worlds = 40;
   int first = 1;
+  int jobs = 1;
+  int driver_frames = 1;
+  double seconds = 40;
   std::string law = "auto";
   bool today = false;
   bool faults = false;
@@ -64,6 +68,24 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+struct Lock {
+  RandomWorld random;
+  Flown flown, pi;
+};
+
+Lock fly_world(const Options& options, int i) {
+  const auto seed = static_cast<std::uint64_t>(options.first + i);
+  Lock lock{.random = random_world(seed), .flown = {}, .pi = {}};
+  if (options.told_right) describe_right(lock.random);
+  World& world = lock.random.world;
+  world.acquaint = !options.today;
+  world.judgement.seconds = options.seconds;
+  world.driver_frames = options.driver_frames;
+  lock.flown = fly_one(world, options.law, seed);
+  if (!options.no_pi) lock.pi = fly_one(world, "pi", seed);
+  return lock;
+}
+
 void fly_worlds(const Options& options) {
   std::puts(
       "| world | told | Hz | damping | dead ms | gain | fps | markers | photons | lines | locked % "
@@ -71,16 +93,11 @@ void fly_worlds(const Options& options) {
       "ratio | acts s | driven nm | PI locked % | PI ratio |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | "
       "--- |");
-  int locked = 0, near = 0, worse = 0, pi_locked = 0, alarmed = 0;
+  int locked = 0, near = 0, worse = 0, pi_locked = 0, alarmed = 0, alarms = 0;
   double largest_drive_nm = 0;
   std::vector<double> ratios, acts;
-  for (int i = 0; i < options.worlds; ++i) {
-    const auto seed = static_cast<std::uint64_t>(options.first + i);
-    RandomWorld random = random_world(seed);
-    if (options.told_right) describe_right(random);
-    random.world.acquaint = !options.today;
-    const Flown flown = fly_one(random.world, options.law, seed);
-    const Flown pi = options.no_pi ? Flown{} : fly_one(random.world, "pi", seed);
+  const auto tell = [&](const Lock& lock) {
+    const Flown &flown = lock.flown, &pi = lock.pi;
     locked += flown.acting_share >= 0.97;
     pi_locked += pi.acting_share >= 0.97;
     near += flown.ratio <= 1.3;
@@ -90,22 +107,43 @@ void fly_worlds(const Options& options) {
     acts.push_back(flown.acts_s);
     largest_drive_nm = std::max(largest_drive_nm, flown.driven_nm);
     alarmed += flown.alarms > 0;
-    print_world(random);
+    alarms += flown.alarms;
+    print_world(lock.random);
     std::printf(" %5.1f | %6.2f | %5.2f | %5.1f | %5.1f | %6.2f |\n", 100 * flown.acting_share,
                 flown.ratio, flown.acts_s, flown.driven_nm, 100 * pi.acting_share, pi.ratio);
     if (options.found)
       std::printf("  found %s; alarms %d:%s\n", flown.stage_found.c_str(), flown.alarms,
                   flown.alarm_looks.c_str());
     std::fflush(stdout);
-  }
+  };
+  in_order(
+      options.worlds, options.jobs, [&](int i) { return fly_world(options, i); }, tell);
   std::sort(acts.begin(), acts.end());
   std::printf(
       "%d worlds: locked 97 %% from 5 s on: %d (PI %d); within 1.3: %d; worse than PI by 5 %%: %d; "
       "median ratio %.2f, largest %.2f; acts after %.1f s, at most %.1f; driven at most %.1f nm; "
-      "held for the stage in %d\n",
+      "held for the stage in %d, %d times in %.1f h\n",
       options.worlds, locked, pi_locked, near, worse, median(ratios),
       *std::max_element(ratios.begin(), ratios.end()), median(acts), acts.back(), largest_drive_nm,
-      alarmed);
+      alarmed, alarms, options.worlds * options.seconds / 3600);
+}
+
+struct FaultyLock {
+  RandomWorld random;
+  StageFault fault;
+  Flight flight;
+};
+
+FaultyLock fly_fault(const Options& options, int i) {
+  const auto seed = static_cast<std::uint64_t>(options.first + i);
+  FaultyLock lock{.random = random_world(seed), .fault = {}, .flight = {}};
+  World& world = lock.random.world;
+  world.acquaint = !options.today;
+  world.judgement.seconds = 12;
+  world.judgement.learn_s = 4;
+  lock.fault = add_fault(world, seed);
+  lock.flight = fly(world, options.law, seed);
+  return lock;
 }
 
 void fly_faults(const Options& options) {
@@ -115,23 +153,19 @@ void fly_faults(const Options& options) {
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |");
   int found = 0, far = 0;
   double latest_s = 0, farthest_nm = 0;
-  for (int i = 0; i < options.worlds; ++i) {
-    const auto seed = static_cast<std::uint64_t>(options.first + i);
-    RandomWorld random = random_world(seed);
-    random.world.acquaint = !options.today;
-    random.world.judgement.seconds = 12;
-    random.world.judgement.learn_s = 4;
-    const StageFault fault = add_fault(random.world, seed);
-    const Flight flight = fly(random.world, options.law, seed);
+  const auto tell = [&](const FaultyLock& lock) {
+    const Flight& flight = lock.flight;
     found += flight.alarm_s >= 0;
     far += flight.driven_nm > 50;
     latest_s = std::max(latest_s, flight.alarm_s);
     farthest_nm = std::max(farthest_nm, flight.driven_nm);
-    print_world(random);
-    std::printf(" %-9s | %5.2f | %5.1f | %5.1f |\n", name_of(fault), flight.alarm_s,
+    print_world(lock.random);
+    std::printf(" %-9s | %5.2f | %5.1f | %5.1f |\n", name_of(lock.fault), flight.alarm_s,
                 flight.driven_at_alarm_nm, flight.driven_nm);
     std::fflush(stdout);
-  }
+  };
+  in_order(
+      options.worlds, options.jobs, [&](int i) { return fly_fault(options, i); }, tell);
   std::printf(
       "%d faults: found %d, after %.2f s at most; driven more than 50 nm: %d, at most %.1f\n",
       options.worlds, found, latest_s, far, farthest_nm);
@@ -144,6 +178,12 @@ int main(int argc, char** argv) {
   CLI::App app{"How locks fare on stages that they were told wrongly of"};
   app.add_option("--worlds", options.worlds, "so many")->check(CLI::Range(1, 100'000));
   app.add_option("--first", options.first, "seed of the first")->check(CLI::Range(1, 1'000'000));
+  app.add_option("--jobs", options.jobs, "worlds at a time")->check(CLI::Range(1, 1024));
+  app.add_option("--driver-frames", options.driver_frames,
+                 "the stage's driver takes one correction in so many frames, and does not say so")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--seconds", options.seconds, "of lock in each world, of which 20 are not judged")
+      ->check(CLI::Range(21., 1e5));
   app.add_option("--law", options.law)->check(CLI::IsMember({"auto", "observer"}));
   app.add_flag("--no-acquaintance", options.today, "the lock corrects at once, as it was told");
   app.add_flag("--faults", options.faults, "the stage has a fault from the start");

@@ -48,6 +48,7 @@ struct World {
   bool fitted = false;      ///< markers are drawn and fitted
   bool remembering = true;  ///< markers have a reputation
   bool acquaint = false;    ///< a lock gets to know its stage first; of laws that are not PI
+  int driver_frames = 1;    ///< the stage's driver takes one correction in so many frames
 };
 
 /// @throws simulator::ScenarioError
