@@ -160,85 +160,7 @@ class RoiSums {
     return moments_;
   }
 
-  __device__ ProfileMoments set_profile(const Profile& p, bool moments_wanted) {
-    constexpr float kLog2E = 1.44269504f;
-    constexpr float kSmallest = -28.0f * kLog2E;  // as on the CPU: its cube is a normal number
-    const bool is_y = (group_.index() & 1) != 0;
-    const float centre = is_y ? p.y_px : p.x_px;
-    const float sigma = is_y ? p.sigma_y_px : p.sigma_x_px;
-    const float factor = (-0.5f * kLog2E) / (sigma * sigma);
-    const int places = integrated_ ? kPlacesInPixel : 1;
-    float4* const axis = axes_ + (is_y ? kMostPx : 0);
-    float m[14] = {};
-    group_.sync();  // all are done with the profile before
-    const auto element = [&](int i) {
-      const float u = static_cast<float>(i) - centre;
-      const float inside = !kPadded || i < side_ ? 1.0f : 0.0f;
-      const auto gaussian = [&](float at) {
-        return inside * exp2f(fmaxf(at * at * factor, kSmallest));
-      };
-      AxisElement<float> of = {0, 0, 0};
-      // One body for both kinds of pixels: two take a third longer to compile.
-#pragma unroll 1
-      for (int k = 0; k < places; ++k)
-        add_place(integrated_ ? place_in_pixel(k) : PlaceInPixel{0, 1}, u, gaussian, of);
-      const float f = of.f, uf = of.uf, uuf = of.uuf;
-      axis[i] = make_float4(f, uf, uuf, inside);
-      m[0] += f;
-      m[1] += uf;
-      m[2] += uuf;
-      m[3] += f * f;
-      m[4] += f * uf;
-      m[5] += uf * uf;
-      m[6] += uf * uuf;
-      m[7] += uuf * uuf;
-      m[8] += f * uuf;
-    };
-    if constexpr (kPadded) {
-      element(group_.index() / 2);
-    } else {
-      for (int i = group_.index() / 2; i < side_; i += kThreads / 2) element(i);
-    }
-    group_.sync();
-    if (!group_.any(moments_wanted)) return {};
-    for_columns([&](int c, auto together) {
-      struct Column {
-        float by_y = 0, by_vy = 0, by_vvy = 0;
-      } column[together()];
-      for_rows([&](int r) {
-        const float4 y = y_axis()[r];
-#pragma unroll
-        for (int k = 0; k < together(); ++k) {
-          const float g = pixels_[r * kMostPx + c + k * kColumnThreads];
-          column[k].by_y += g * y.x;
-          column[k].by_vy += g * y.y;
-          column[k].by_vvy += g * y.z;
-        }
-      });
-#pragma unroll
-      for (int k = 0; k < together(); ++k) {
-        const float4 x = x_axis()[c + k * kColumnThreads];
-        m[9] += column[k].by_y * x.x;
-        m[10] += column[k].by_y * x.y;
-        m[11] += column[k].by_vy * x.x;
-        m[12] += column[k].by_y * x.z;
-        m[13] += column[k].by_vvy * x.x;
-      }
-    });
-    group_.sum_by_parity(m);
-    const auto from = [](float v, int lane) { return __shfl_sync(kWholeWarp, v, lane, kWidth); };
-    ProfileMoments moments;
-#pragma unroll
-    for (int k = 0; k < 9; ++k) {
-      (k < 3 ? moments.x.first[k] : moments.x.second[k - 3]) = from(m[k], 0);
-      (k < 3 ? moments.y.first[k] : moments.y.second[k - 3]) = from(m[k], 1);
-    }
-    const auto of_both = [&](float v) { return from(v, 0) + from(v, 1); };
-    moments.pixels = {of_both(m[9]), of_both(m[10]), of_both(m[11]), of_both(m[12]),
-                      of_both(m[13])};
-    if constexpr (kKeepsMoments) moments_ = moments;
-    return moments;
-  }
+  __device__ ProfileMoments set_profile(const Profile& p, bool moments_wanted);  // profile_sums.cuh
 
   __device__ float squares(float alpha, float beta) {
     float s[1] = {0};
@@ -288,38 +210,12 @@ class RoiSums {
     if (group_.any(!none_to_leave_out(largest))) leave_out_pixels(options);
   }
 
-  __device__ WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta) {
-    WeightedMoments m = {};
-    with_weights<float>(noise, [&](const auto& estimator, auto mapped) {
-      weigh<mapped()>(estimator, noise, alpha, beta, m);
-    });
-    combine(m);
-    return m;
-  }
+  // These three: weighted_sums.cuh.
+  __device__ WeightedMoments weighted_moments(const PixelNoise& noise, float alpha, float beta);
 
-  __device__ WeightedMoments plain_moments(const PixelNoise& noise, float alpha, float beta) {
-    WeightedMoments m = {};
-    weigh<true>(PlainSquares<float>(noise), noise, alpha, beta, m);
-    combine(m);
-    return m;
-  }
+  __device__ WeightedMoments plain_moments(const PixelNoise& noise, float alpha, float beta);
 
-  __device__ float values(const PixelNoise& noise, float alpha, float beta) {
-    float s[1] = {0};
-    with_weights<float>(noise, [&](const auto& estimator, auto mapped) {
-      for (int c = column(); c < side_; c += kColumnThreads) {
-        float of_column = 0;
-        for_column<mapped()>(noise, c, alpha, beta,
-                             [&](float pixel, float model, float map, const float4& y) {
-                               const float inside = kPadded ? y.w : 1.0f;
-                               of_column += inside * value_apart(estimator, pixel, model, map);
-                             });
-        s[0] += of_column;
-      }
-    });
-    group_.combine(s);
-    return s[0];
-  }
+  __device__ float values(const PixelNoise& noise, float alpha, float beta);
 
   __device__ QuotientSums quotient_sums(float alpha, float beta);  // quotient_sums.cuh
 
@@ -448,22 +344,9 @@ class RoiSums {
         leave_out(summary_, static_cast<float>(count()), options, sum_of, largest_of, change);
   }
 
-  __device__ void combine(WeightedMoments& m) {
-    // Few threads to a ROI gain from two sums less; a warp loses more by a second way through.
-    if (kThreads >= kWarpThreads || integrated_) return combine_all<true>(m);
-    combine_all<false>(m);
-    m.second[k02][k00] = m.second[k11][k00];
-    m.second[k00][k02] = m.second[k00][k11];
-  }
+  __device__ void combine(WeightedMoments& m);
   template <bool kRepeated>
-  __device__ void combine_all(WeightedMoments& m) {
-    float sums[kWeightedSums - (kRepeated ? 0 : kRepeats)];
-    int k = 0;
-    for_each_sum<kRepeated>(m, [&](float& sum) { sums[k++] = sum; });
-    group_.combine(sums);
-    k = 0;
-    for_each_sum<kRepeated>(m, [&](float& sum) { sum = sums[k++]; });
-  }
+  __device__ void combine_all(WeightedMoments& m);
 
   __device__ void clear_padding() {
     if constexpr (kPadded) {
@@ -519,59 +402,7 @@ class RoiSums {
 
   /// Extremes of the pixels' averages over windows, or of the residuals': those less the model's.
   template <bool kResiduals>
-  __device__ SmoothedExtremes smoothed(float alpha, float beta) {
-    constexpr float kRowWeight = 2.0f * kMaxRoiPx;
-    const int windows = side_ - 2;  // by row and column
-    const int share = (windows + kRowThreads - 1) / kRowThreads;
-    const int first = row() * share;
-    const int last = first + share < windows ? first + share : windows;
-    float extremes[2] = {-INFINITY, -INFINITY};  // the highest and minus the lowest
-    float place[1] = {0};
-    for (int c = column(); c < windows; c += kColumnThreads) {
-      if (first >= last) break;
-      float scaled = 0, constant = 0;
-      if constexpr (kResiduals) {
-        scaled = -alpha * ((x_axis()[c].x + x_axis()[c + 1].x) + x_axis()[c + 2].x);
-        constant = -3 * beta;
-      }
-      const auto row_sum = [&](int r) {
-        const float sum = three_columns(r, c);
-        if constexpr (!kResiduals) return sum;
-        const float y = y_axis()[r].x;
-        const float residual = (sum + constant) + scaled * y;
-        if (most_variance_ == INFINITY) return residual;
-        float gone = 0;  // what pixels that are left out have added
-        for (int k = c; k < c + 3; ++k)
-          if (is_left_out(r, k))
-            gone += (pixels_[r * kMostPx + k] - beta) - alpha * x_axis()[k].x * y;
-        return residual - gone;
-      };
-      float above = row_sum(first);
-      float here = row_sum(first + 1);
-      for (int r = first + 1; r <= last; ++r) {
-        const float below = row_sum(r + 1);
-        const float window = (above + here) + below;
-        const float at = kRowWeight * static_cast<float>(r) + static_cast<float>(c + 1);
-        if (window > extremes[0] || (window == extremes[0] && at < place[0])) {
-          extremes[0] = window;
-          place[0] = at;
-        }
-        extremes[1] = fmaxf(extremes[1], -window);
-        above = here;
-        here = below;
-      }
-    }
-    const float own_highest = extremes[0];
-    group_.combine(extremes, Largest{});
-    if constexpr (!kResiduals) {
-      if (own_highest != extremes[0]) place[0] = INFINITY;
-      group_.combine(place, Smallest{});
-    }
-    const int at = static_cast<int>(place[0]);
-    constexpr int kWeight = static_cast<int>(kRowWeight);
-    return {extremes[0] / 9.0f, -extremes[1] / 9.0f, static_cast<float>(at % kWeight),
-            static_cast<float>(at / kWeight)};
-  }
+  __device__ SmoothedExtremes smoothed(float alpha, float beta);  // smoothed_pixels.cuh
 
   __device__ void cubic_axis(const float4* axis, float (&third)[kPairs]) {
     float m[kPairs] = {};
@@ -610,47 +441,7 @@ class RoiSums {
   /// belongs to them. One body for both kinds of pixels: two would make live fits twice as slow.
   template <bool kMapped, class Term>
   __device__ void weigh(const Term& term, const PixelNoise& noise, float alpha, float beta,
-                        WeightedMoments& m) const {
-    for (int c = column(); c < side_; c += kColumnThreads) {
-      const float4 x = x_axis()[c];
-      float e_y[3] = {}, w_y[3] = {}, w_yy[kPairs] = {};
-      for_column<kMapped>(noise, c, alpha, beta,
-                          [&](float pixel, float model, float map, const float4& y) {
-                            const PixelTerm<float> of = term.of(pixel, model, map);
-                            const float inside = kPadded ? y.w : 1.0f;
-                            const float w = inside * of.weight;
-                            const float e = inside * of.residual;
-                            const float w_f = w * y.x, w_vf = w * y.y, w_vvf = w * y.z;
-                            m.value += inside * of.value;
-                            m.e += e;
-                            m.w += w;
-                            e_y[0] += e * y.x;
-                            e_y[1] += e * y.y;
-                            e_y[2] += e * y.z;
-                            w_y[0] += w_f;
-                            w_y[1] += w_vf;
-                            w_y[2] += w_vvf;
-                            w_yy[k00] += w_f * y.x;
-                            w_yy[k01] += w_f * y.y;
-                            w_yy[k11] += w_vf * y.y;
-                            w_yy[k12] += w_vvf * y.y;
-                            w_yy[k22] += w_vvf * y.z;
-                            w_yy[k02] += w_f * y.z;
-                          });
-      const float x_u[3] = {x.x, x.y, x.z};
-      const float xx_u[kPairs] = {x.x * x.x, x.x * x.y, x.y * x.y, x.y * x.z, x.z * x.z, x.x * x.z};
-#pragma unroll
-      for (int a = 0; a < kPairs; ++a) {
-#pragma unroll
-        for (int b = 0; b < kPairs; ++b) {
-          if (reads_pairs(a, b)) m.second[a][b] += w_yy[b] * xx_u[a];
-          if (!reads_first(a, b)) continue;
-          m.ef[a][b] += e_y[b] * x_u[a];
-          m.wf[a][b] += w_y[b] * x_u[a];
-        }
-      }
-    }
-  }
+                        WeightedMoments& m) const;
 
   ThreadGroup<kThreads> group_;
   float4* axes_;   ///< {X, X_1, X_2 (AxisElement), 0} by column, then the same by row
@@ -665,4 +456,7 @@ class RoiSums {
 
 }  // namespace driftd::fitter::cuda
 
+#include "fitter/cuda/profile_sums.cuh"
 #include "fitter/cuda/quotient_sums.cuh"
+#include "fitter/cuda/smoothed_pixels.cuh"
+#include "fitter/cuda/weighted_sums.cuh"

@@ -15,6 +15,7 @@
 
 #include "base/counted.hpp"
 #include "fitter/instruction_sets.hpp"
+#include "tools/driftfit/blocks.hpp"
 #include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/clipped_markers.hpp"
 #include "tools/driftfit/drift_gaps.hpp"
@@ -25,27 +26,15 @@
 #include "tools/driftfit/marker_search.hpp"
 #include "tools/driftfit/metadata_times.hpp"
 #include "tools/driftfit/negative_light.hpp"
-#include "tools/driftfit/progress.hpp"
 #include "tools/driftfit/results.hpp"
 #include "tools/driftfit/stack_input.hpp"
 
 namespace driftd::tools {
 namespace {
 
-/// Frames are read in blocks, one ahead of the one that is worked on: of about this size, because
-/// memory is slow when it is used first. Larger ones where each thread needs some frames, or where
-/// none is read ahead: of a file whose chunks are too large to be kept, each block unpacks them.
-constexpr std::size_t kBlockBytes = std::size_t{8} << 20;
-constexpr std::size_t kLargeBlockBytes = std::size_t{32} << 20;
-constexpr std::int64_t kFramesOfThread = 2;
-constexpr std::int64_t kMostBlockFrames = 4096;
 constexpr std::size_t kReasonsShown = 5;
 /// Markers are sought in each of twice so many frames, then at distances of such a share.
 constexpr std::int64_t kSearchShare = 16;
-
-struct FrameRange {
-  std::int64_t first = 0, count = 0;
-};
 
 FrameRange range_of(const Options& options, const camera::StackShape& shape) {
   if (options.shard.is_part()) {
@@ -81,66 +70,6 @@ void check_roi(int roi_px, const Options& options, const camera::StackShape& sha
                    std::to_string(shape.height_px) + " px, so at most " + std::to_string(side_px) +
                    " is allowed");
 }
-
-/// The frames of a range, a block at a time; the next one is read meanwhile.
-class Blocks {
- public:
-  /// @param threads  that share the frames of a block
-  Blocks(const Options& options, camera::ImageStack& stack, FrameRange range, int threads,
-         const std::function<bool()>& stop)
-      : stack_(stack),
-        next_(range.first),
-        end_(range.first + range.count),
-        stop_(stop),
-        progress_(range.count, options.show_progress) {
-    const auto fitting = [&](std::size_t bytes) {
-      return static_cast<std::int64_t>(bytes / stack.shape().frame_bytes());
-    };
-    const std::size_t usual = stack.reads_beside_others() ? kBlockBytes : kLargeBlockBytes;
-    const std::int64_t shared = std::min(kFramesOfThread * threads, fitting(kLargeBlockBytes));
-    size_ = std::clamp<std::int64_t>(std::max(fitting(usual), shared), 1,
-                                     std::min(kMostBlockFrames, range.count));
-    pixels_.resize(static_cast<std::size_t>(size_) * stack.shape().frame_bytes());
-  }
-
-  /// False after the last.
-  bool read() {
-    if (stop_()) throw Interrupted();
-    progress_.advance(count_);
-    next_ += count_;
-    count_ = std::min(size_, end_ - next_);
-    if (count_ <= 0) return false;
-    if (ahead_.valid()) {
-      ahead_.get();
-      std::swap(pixels_, following_);
-    } else {
-      stack_.read(next_, count_, pixels_.data());
-    }
-    read_ahead();
-    return true;
-  }
-  [[nodiscard]] std::int64_t first() const { return next_; }
-  [[nodiscard]] std::int64_t count() const { return count_; }
-  [[nodiscard]] const std::byte* pixels() const { return pixels_.data(); }
-
- private:
-  void read_ahead() {
-    const std::int64_t first = next_ + count_;
-    const std::int64_t count = std::min(size_, end_ - first);
-    if (count <= 0 || !stack_.reads_beside_others()) return;
-    following_.resize(pixels_.size());
-    ahead_ = std::async(std::launch::async,
-                        [this, first, count] { stack_.read(first, count, following_.data()); });
-  }
-
-  camera::ImageStack& stack_;
-  std::int64_t next_, end_;
-  const std::function<bool()>& stop_;
-  Progress progress_;
-  std::int64_t size_ = 1, count_ = 0;
-  std::vector<std::byte> pixels_, following_;
-  std::future<void> ahead_;  ///< its end waits for the thread, so it is the last
-};
 
 /// Writes spots while others are sought.
 class WritingBehind {

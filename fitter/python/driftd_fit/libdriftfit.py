@@ -59,6 +59,9 @@ class Frames(ctypes.Structure):
                       "variance_map", "angles", "details")]
 
 
+#: Codes that calls return.
+BAD_ARGUMENT, CANCELLED = 1, 4
+
 #: Called with user, done, total; other than 0 stops the fitting.
 Progress = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
 
@@ -119,3 +122,14 @@ def load() -> ctypes.CDLL:
     library.driftfit_search.argtypes = [pointer, pointer, pointer, pointer, pointer, pointer,
                                         Progress, pointer, ctypes.c_char_p, size]
     return library
+
+
+_loaded: ctypes.CDLL | None = None
+
+
+def loaded() -> ctypes.CDLL:
+    """The one of this process."""
+    global _loaded
+    if _loaded is None:
+        _loaded = load()
+    return _loaded

@@ -258,7 +258,7 @@ class Pinned(unittest.TestCase):
 
             driftfit_free_pinned = staticmethod(freed.append)
 
-        real, driftd_fit._library = driftd_fit._library, Library
+        real, driftd_fit.libdriftfit._loaded = driftd_fit.libdriftfit._loaded, Library
         try:
             view = pinned((20, 9, 9), np.uint16)[10:]
             gc.collect()
@@ -273,7 +273,7 @@ class Pinned(unittest.TestCase):
             self.assertEqual(pinned(0).shape, (0,))
             self.assertEqual(len(kept), 1)
         finally:
-            driftd_fit._library = real
+            driftd_fit.libdriftfit._loaded = real
 
     @unittest.skipUnless(GPU, "no GPU")
     def test_more_than_there_is_is_refused(self):
