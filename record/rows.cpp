@@ -214,9 +214,32 @@ const TableLayout& events_layout() {
   return layout;
 }
 
+const TableLayout& pattern_layout() {
+  using R = PatternRow;
+  static const std::array columns = {
+      COLUMN(time_ns, "ns", "CLOCK_MONOTONIC"),
+      COLUMN(markers_used, "",
+             "markers that rotation and scale are from; 0: they are not measured"),
+      COLUMN(rotation_mrad, "mrad",
+             "of the markers' pattern about the optical axis against its reference, from x towards "
+             "y, mean of about a second"),
+      COLUMN(rotation_sd_mrad, "mrad", "standard deviation of rotation_mrad"),
+      COLUMN(scale_ppm, "ppm", "how much the pattern has grown against its reference"),
+      COLUMN(scale_sd_ppm, "ppm", "standard deviation of scale_ppm"),
+      COLUMN(tilt_x_mrad, "mrad", "how z has come to grow along x (nm/um); NaN without z"),
+      COLUMN(tilt_x_sd_mrad, "mrad", "standard deviation of tilt_x_mrad"),
+      COLUMN(tilt_y_mrad, "mrad", "the same along y"),
+      COLUMN(tilt_y_sd_mrad, "mrad", "standard deviation of tilt_y_mrad"),
+  };
+  static const TableLayout layout = {
+      "pattern", "how the markers' pattern is turned, grown and tilted, once a second", sizeof(R),
+      columns};
+  return layout;
+}
+
 std::vector<const TableLayout*> all_layouts() {
-  return {&frames_layout(), &localizations_layout(), &stage_layout(),
-          &clock_layout(),  &counters_layout(),      &events_layout()};
+  return {&frames_layout(),   &localizations_layout(), &stage_layout(),  &clock_layout(),
+          &counters_layout(), &events_layout(),        &pattern_layout()};
 }
 
 const char* choice_name(const TableLayout& layout, const char* column, std::uint8_t value) {

@@ -98,6 +98,16 @@ struct EventRow {
   const char* fields = nullptr;
 };
 
+/// How the markers' pattern lies against its reference.
+struct PatternRow {
+  std::int64_t time_ns = 0;
+  std::uint16_t markers_used = 0;
+  double rotation_mrad = kNoneF64, rotation_sd_mrad = kNoneF64;
+  double scale_ppm = kNoneF64, scale_sd_ppm = kNoneF64;
+  double tilt_x_mrad = kNoneF64, tilt_x_sd_mrad = kNoneF64;
+  double tilt_y_mrad = kNoneF64, tilt_y_sd_mrad = kNoneF64;
+};
+
 enum class Kind : std::uint8_t { Flag, U8, U16, U32, U64, I64, F32, F64, Choice, Text };
 
 struct Column {
@@ -122,6 +132,7 @@ const TableLayout& stage_layout();
 const TableLayout& clock_layout();
 const TableLayout& counters_layout();
 const TableLayout& events_layout();
+const TableLayout& pattern_layout();
 /// All of them, in this order.
 std::vector<const TableLayout*> all_layouts();
 

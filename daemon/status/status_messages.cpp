@@ -297,6 +297,7 @@ nlohmann::json status_json(const StatusInputs& in) {
           {"drift", drift_json(in)},
           {"residual", residual_json(in)},
           {"markers", marker_counts_json(in)},
+          {"pattern", is_current(in, in.loop.tracked_ns) ? in.pattern : json(nullptr)},
           {"record", in.record},
           {"raw_frames", in.raw_frames},
           {"wire",

@@ -259,4 +259,5 @@ TEST_CASE("a file of layout version 1 is read, every column of it") {
   CHECK(event.code == "state_changed");
   CHECK(event.text == "holding: no frames");
   CHECK(event.fields == R"({"a":1})");
+  CHECK(reader.pattern().empty());  // the table came later
 }
