@@ -41,6 +41,7 @@ class Pattern(unittest.TestCase):
         said = rig.run_program([BIN / "driftctl", "--commands", rig.commands, "--publish", rig.publish, "status"]).stdout
         self.assertRegex(said, r"\npattern +turned \+0\.\d{4} \+-0\.\d{4} mrad, grown -\d+\.\d \+-\d+\.\d ppm\n")
         # A new reference is a new zero.
+        rig.client.unlock()
         rig.client.lock()
         rig.wait_state("locked")
         rig.sleep(1)
