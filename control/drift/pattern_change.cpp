@@ -82,6 +82,7 @@ class RobustFit {
 class Similarity {
  public:
   static constexpr double kValues = 2, kParameters = 4;
+  static constexpr int kFewestChecked = 3;               ///< of fewer markers one may decide alone
   static constexpr double kMedian = 1.1774100225154747;  // of the length of a 2-D normal vector
 
   explicit Similarity(std::span<const PatternMarker> markers) : markers_(markers) {}
@@ -131,6 +132,7 @@ class Similarity {
 class Plane {
  public:
   static constexpr double kValues = 1, kParameters = 3;
+  static constexpr int kFewestChecked = 5;  ///< four leave one value over, wherever they lie
   static constexpr double kMedian = 0.6744897501960817;  // of the absolute value of a normal number
 
   explicit Plane(std::span<const PatternMarker> markers) {
@@ -202,10 +204,9 @@ class Plane {
 template <typename Model>
 bool decides_together(const Model& model, const RobustFit<Model>& fit) {
   if (fit.used() < PatternChange::kFewest || !model.spreads()) return false;
-  // Three of a plane check nothing, and decide each a third of it.
-  const double most = fit.used() > Model::kParameters / Model::kValues ? kMostLeverage : 1.01;
   for (std::size_t i = 0; i < model.size(); ++i)
-    if (model.leverage(i, fit.weight(i)) > most) return false;
+    if (fit.used() >= Model::kFewestChecked && model.leverage(i, fit.weight(i)) > kMostLeverage)
+      return false;
   return true;
 }
 
