@@ -19,6 +19,11 @@ constexpr auto kPopTimeout =
 /// virtual machine.
 constexpr auto kSendingTime = std::chrono::milliseconds(4);
 
+/// Whether not all pixels are equal: a fit takes those for bad input, too, as what is saturated.
+bool differ(const std::uint16_t* pixels, int count) noexcept {
+  return std::any_of(pixels, pixels + count, [first = *pixels](auto p) { return p != first; });
+}
+
 void nap() noexcept {
   constexpr timespec kMillisecond{0, 1'000'000};
   nanosleep(&kMillisecond, nullptr);
@@ -259,15 +264,22 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const fitter::Localization& fit = i < fits.size() ? fits[i] : not_fitted;
     last_fits_[i] = fit;
+    const bool inside = observations_[i].inside_frame;
     observations_[i] = {.fitted = fitter::converged(fit.status),
-                        .inside_frame = observations_[i].inside_frame,
+                        .inside_frame = inside,
                         .x_px = last_origins_[i].x_px + static_cast<double>(fit.x_px),
                         .y_px = last_origins_[i].y_px + static_cast<double>(fit.y_px),
                         .x_sd_px = fit.x_sd_px,
                         .y_sd_px = fit.y_sd_px,
-                        .sigma_px = fit.sigma_x_px,
+                        .sigma_px = control::mean_width(fit.sigma_x_px, fit.sigma_y_px),
                         .amplitude_adu = fit.amplitude_adu,
-                        .background_adu = fit.background_adu};
+                        .background_adu = fit.background_adu,
+                        .sigma_x_px = fit.sigma_x_px,
+                        .sigma_y_px = fit.sigma_y_px,
+                        .sigma_x_sd_px = fit.sigma_x_sd_px,
+                        .sigma_y_sd_px = fit.sigma_y_sd_px,
+                        .saturated = inside && fit.status == fitter::FitStatus::BadInput &&
+                                     differ(fits_markers.staging(i), side_px * side_px)};
   }
   ports_.fit.record(ports_.clock() - cut_ns);
 }
