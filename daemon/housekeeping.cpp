@@ -13,7 +13,9 @@
 
 #include "base/monotonic.hpp"
 #include "config/endpoint.hpp"
+#include "daemon/setup/axial_curve.hpp"
 #include "daemon/setup/compose.hpp"
+#include "daemon/status/axial_words.hpp"
 #include "daemon/status/stage_words.hpp"
 #include "daemon/status/status_line.hpp"
 #include "daemon/status/status_messages.hpp"
@@ -53,7 +55,7 @@ std::uint64_t watchdog_period_us() {
 
 Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& file,
                            std::unique_ptr<camera::FrameSource> source)
-    : config_(std::move(config)),
+    : config_(with_curve(std::move(config))),
       start_ns_(monotonic_ns()),
       session_(new_session()),
       wire_(config::read_access(config_.access)),
@@ -350,6 +352,8 @@ nlohmann::json Housekeeping::status() {
        .markers_found_again = markers_.found_again(),
        .markers_chosen = markers_.are_chosen(),
        .pattern = pattern_json(pattern_.change()),
+       .axial = axial_json(loop, config_,
+                           counters.connected && loop.is_current(loop.tracked_ns, monotonic_ns())),
        .total = publisher.total_latency().summary(),
        .cut = ports.cut.summary(),
        .fit = ports.fit.summary(),

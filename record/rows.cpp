@@ -111,6 +111,14 @@ const TableLayout& frames_layout() {
       COLUMN(delta_x_nm, "nm", "change against the correction before"),
       COLUMN(delta_y_nm, "nm", "the same in y"),
       COLUMN(limited, "", "what held the correction back: 1 step, 2 rate, 4 range, added"),
+      COLUMN(z_valid, "", "z was measured; false without axial.method, too"),
+      COLUMN(z_markers_used, "", "in z"),
+      COLUMN(z_nm, "nm",
+             "the sample's z, up, from the reference, averaged as x_nm is; NaN: not measured"),
+      COLUMN(z_sd_nm, "nm", "standard deviation of z_nm"),
+      COLUMN(frame_z_nm, "nm", "z of this frame alone"),
+      COLUMN(frame_z_sd_nm, "nm", "standard deviation of frame_z_nm"),
+      COLUMN(witness_z_nm, "nm", "the witness markers' mean z"),
   };
   static const TableLayout layout = {"frames", "one row a frame", sizeof(R), columns};
   return layout;
@@ -128,11 +136,16 @@ const TableLayout& localizations_layout() {
       COLUMN(y_px, "px", "row, likewise"),
       COLUMN(x_sd_px, "px", "standard deviation of x_px"),
       COLUMN(y_sd_px, "px", "standard deviation of y_px"),
-      COLUMN(sigma_px, "px", "of the Gaussian, in x"),
+      COLUMN(sigma_px, "px", "of the Gaussian; of two widths their geometric mean"),
       COLUMN(amplitude_adu, "adu", "of the Gaussian"),
       COLUMN(background_adu, "adu", "below it"),
       COLUMN(residual_x_nm, "nm", "its displacement from its reference less the frame's drift"),
       COLUMN(residual_y_nm, "nm", "the same in y"),
+      COLUMN(sigma_x_px, "px", "of the Gaussian along x, where z is measured from widths"),
+      COLUMN(sigma_y_px, "px", "the same along y"),
+      COLUMN(z_nm, "nm", "on the curve of axial.curve: its height is in it"),
+      COLUMN(z_sd_nm, "nm", "standard deviation of z_nm"),
+      COLUMN(residual_z_nm, "nm", "its z from its reference less the frame's z"),
   };
   static const TableLayout layout = {"localizations", "one row for each marker in each frame",
                                      sizeof(R), columns};

@@ -43,6 +43,10 @@ struct FrameRow {
   double set_x_nm = kNoneF64, set_y_nm = kNoneF64;
   double total_x_nm = kNoneF64, total_y_nm = kNoneF64;
   float delta_x_nm = kNone, delta_y_nm = kNone;
+  bool z_valid = false;
+  std::uint16_t z_markers_used = 0;
+  float z_nm = kNone, z_sd_nm = kNone, frame_z_nm = kNone, frame_z_sd_nm = kNone;
+  float witness_z_nm = kNone;
 };
 
 /// One marker in one frame.
@@ -55,6 +59,8 @@ struct LocalizationRow {
   float x_sd_px = kNone, y_sd_px = kNone, sigma_px = kNone;
   float amplitude_adu = kNone, background_adu = kNone;
   float residual_x_nm = kNone, residual_y_nm = kNone;
+  float sigma_x_px = kNone, sigma_y_px = kNone;
+  float z_nm = kNone, z_sd_nm = kNone, residual_z_nm = kNone;
 };
 
 /// One report of the stage's driver.
