@@ -21,7 +21,7 @@ set(sources_apart
   config/key_file.cpp config/loader.cpp config/local_sockets.cpp
   control/identification/gain_course.cpp control/identification/stage_description.cpp
   control/identification/stage_identification.cpp control/law/law_judge.cpp control/search/marker_detection.cpp
-  control/drift/marker_reputation.cpp control/law/observer/observer.cpp control/law/observer/observer_tuner.cpp
+  control/axial/axial_estimator.cpp control/drift/marker_reputation.cpp control/law/observer/observer.cpp control/law/observer/observer_tuner.cpp
   control/law/observer/residual_forecast.cpp control/drift/roi_tracker.cpp control/search/scale_search.cpp control/search/spot_size.cpp
   control/stage/stage_model.cpp control/stage/stage_monitor.cpp control/stage/stage_probe.cpp control/lock/supervisor.cpp
   daemon/loop/calibration_run.cpp daemon/orders/lock_orders.cpp daemon/markers/marker_keeper.cpp daemon/orders/move_plan.cpp

@@ -264,6 +264,57 @@ void check_automatic_markers(const Config& config, Conflicts& conflicts) {
   }
 }
 
+void check_fits_of_z(const Config& config, Conflicts& conflicts) {
+  const bool astigmatic = config.axial.method == control::AxialMethod::Astigmatic;
+  const std::string method(text_of(config.axial.method));
+  if (config.axial.curve.empty()) {
+    conflicts.push_back({{"axial.method", "axial.curve"},
+                         method + " without axial.curve",
+                         "the file of a curve, which `driftfit calibrate-z` makes from a stack"});
+  }
+  if (astigmatic && config.fitter.estimator == Estimator::LeastSquares) {
+    conflicts.push_back({{"fitter.estimator", "axial.method"},
+                         "least_squares with axial.method astigmatic",
+                         "auto or poisson: z by least squares has twice the error"});
+  }
+  if (astigmatic && !(config.camera.gain_e_per_adu > 0)) {
+    conflicts.push_back({{"axial.method", "camera.gain_e_per_adu"},
+                         "astigmatic without camera.gain_e_per_adu",
+                         "the camera's gain, offset and read noise, which the likelihood needs: "
+                         "`driftctl calibrate camera` measures them"});
+  }
+  if (!astigmatic && config.fitter.estimator == Estimator::Poisson) {
+    conflicts.push_back({{"fitter.estimator", "axial.method"},
+                         "poisson with axial.method defocus",
+                         "auto or least_squares: out of focus a width by likelihood changes with "
+                         "the brightness"});
+  }
+}
+
+void check_reflection(const Config& config, Conflicts& conflicts) {
+  const Reflection& reflection = config.reflection;
+  if (reflection.nm_per_px == 0) {
+    conflicts.push_back({{"axial.method", "axial.reflection.nm_per_px"},
+                         "reflection without axial.reflection.nm_per_px",
+                         "how far the sample moves up for a pixel of the spot's way"});
+  }
+  const Region region = region_of(config);
+  const double half_px = reflection.roi_px / 2.0;
+  const auto check_axis = [&](const char* key, double at_px, int start_px, int side_px) {
+    const double least_px = start_px - 0.5 + half_px;
+    const double most_px = start_px + side_px - 0.5 - half_px;
+    if (at_px + 0.5 >= least_px && (side_px == 0 || at_px - 0.5 <= most_px)) return;
+    conflicts.push_back({{key, "axial.reflection.roi_px", "axial.method"},
+                         number(at_px) + " px",
+                         "from " + number(least_px) +
+                             (side_px > 0 ? " to " + number(most_px) : std::string(" on")) +
+                             ": the region of axial.reflection.roi_px " +
+                             number(reflection.roi_px) + " has to lie inside the camera's"});
+  };
+  check_axis("axial.reflection.x_px", reflection.x_px, region.x_px, region.width_px);
+  check_axis("axial.reflection.y_px", reflection.y_px, region.y_px, region.height_px);
+}
+
 std::string entry_key(std::size_t i) {
   return "markers.list[" + std::to_string(i) + ']';
 }
@@ -309,12 +360,29 @@ void check_listed_place(const Config& config, std::size_t i, Conflicts& conflict
   check_axis(".y_px", marker.y_px, region.y_px, region.height_px, region.y_key, region.height_key);
 }
 
+void check_listed_beside_reflection(const Config& config, Conflicts& conflicts) {
+  const Reflection& reflection = config.reflection;
+  const double apart_px = 0.5 * (reflection.roi_px + config.fitter.roi_px);
+  const auto& list = config.markers.list;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (std::abs(list[i].x_px - reflection.x_px) >= apart_px ||
+        std::abs(list[i].y_px - reflection.y_px) >= apart_px)
+      continue;
+    conflicts.push_back({{entry_key(i), "markers.list", "axial.reflection.x_px",
+                          "axial.reflection.y_px", "axial.reflection.roi_px", "fitter.roi_px"},
+                         "a window that reaches into the region of axial.reflection",
+                         "at least " + number(apart_px) + " px from its middle, in x or in y"});
+  }
+}
+
 void check_listed_markers(const Config& config, Conflicts& conflicts) {
   const auto& list = config.markers.list;
   for (std::size_t j = 0; j < list.size(); ++j) {
     check_listed_place(config, j, conflicts);
     for (std::size_t i = 0; i < j; ++i) check_listed_pair(config, i, j, conflicts);
   }
+  if (config.axial.method == control::AxialMethod::Reflection)
+    check_listed_beside_reflection(config, conflicts);
   const auto tracking =
       std::ranges::count(list, control::MarkerRole::Tracking, &ListedMarker::role);
   if (tracking < config.drift.min_markers) {
@@ -439,6 +507,8 @@ std::vector<Conflict> find_conflicts(const Config& config) {
     check_listed_markers(sized, conflicts);
   else
     check_automatic_markers(sized, conflicts);
+  if (config.axial.by_widths()) check_fits_of_z(config, conflicts);
+  if (config.axial.method == control::AxialMethod::Reflection) check_reflection(config, conflicts);
   check_control(config, conflicts);
   check_wire(config.wire, !config.access.server_key.empty(), conflicts);
   check_access(config, conflicts);

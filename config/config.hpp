@@ -9,15 +9,21 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "camera/pixel_format.hpp"
 #include "camera/source_options.hpp"
+#include "control/axial/axial_method.hpp"
 #include "control/values/acquaint_when.hpp"
 #include "control/values/types.hpp"
 #include "fitter/cuda_mode.hpp"
+
+namespace driftd::control {
+class WidthCurve;
+}
 
 namespace driftd::config {
 
@@ -104,6 +110,26 @@ struct Markers {
 struct Drift {
   int average_frames, min_markers;
   double outlier_sigma, outlier_floor_nm, max_width_change, max_brightness_change;
+};
+
+/// Where z comes from.
+struct Axial {
+  control::AxialMethod method;
+  std::filesystem::path curve;  ///< relative to the configuration file
+  /// What the daemon read from it (daemon/setup/axial_curve.hpp); none: there is no such method.
+  std::shared_ptr<const control::WidthCurve> read = nullptr;
+
+  /// z is read from the widths of markers.
+  bool by_widths() const noexcept {
+    return method == control::AxialMethod::Astigmatic || method == control::AxialMethod::Defocus;
+  }
+};
+
+/// Section axial.reflection: a square part of the sensor, and how a spot in it moves with z.
+struct Reflection {
+  double x_px, y_px;  ///< of its centre, on the full sensor
+  int roi_px;
+  double nm_per_px, angle_deg;
 };
 
 struct Lock {
@@ -195,6 +221,8 @@ struct Config : Settings {
   Cuda cuda;
   Markers markers;
   Drift drift;
+  Axial axial;
+  Reflection reflection;
   Lock lock;
   Gate gate;
   Control control;

@@ -215,6 +215,7 @@ Config load_texts(std::span<const Text> texts, const std::filesystem::path& fold
   Origins found = read_texts(table(), texts, config);
   if (origins != nullptr) *origins = std::move(found);
   config.replay.path = path_from(folder, config.replay.path);
+  config.axial.curve = path_from(folder, config.axial.curve);
   config.record.directory = path_from(folder, config.record.directory);
   config.access.server_key = path_from(folder, config.access.server_key);
   config.access.clients = path_from(folder, config.access.clients);

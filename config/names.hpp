@@ -117,6 +117,13 @@ inline constexpr auto kNames<LogLevel> = std::to_array<Named<LogLevel>>({
     {"error", LogLevel::Error},
 });
 template <>
+inline constexpr auto kNames<control::AxialMethod> = std::to_array<Named<control::AxialMethod>>({
+    {"none", control::AxialMethod::None},
+    {"astigmatic", control::AxialMethod::Astigmatic},
+    {"defocus", control::AxialMethod::Defocus},
+    {"reflection", control::AxialMethod::Reflection},
+});
+template <>
 inline constexpr auto kNames<control::AcquaintWhen> = std::to_array<Named<control::AcquaintWhen>>({
     {"first", control::AcquaintWhen::First},
     {"held", control::AcquaintWhen::Held},

@@ -49,6 +49,10 @@ std::span<const Section> sections() {
       {"fitter.cuda", "The GPU. Read only with `fitter.backend: cuda` or `auto`."},
       {"markers", "Which spots are tracked."},
       {"drift", "How the markers' displacements become one drift."},
+      {"axial", "Whether z is measured, and how (docs/use/axial.md)."},
+      {"axial.reflection",
+       "The spot of light that the cover glass reflects onto the camera. Read only with "
+       "`axial.method: reflection`."},
       {"lock", "When the lock engages, holds and gives up."},
       {"gate", "When the sample lies still enough to take images (`in_lock`)."},
       {"control", "How the drift becomes a correction, and how far a correction may go."},

@@ -183,10 +183,66 @@ std::vector<Option> drift_options() {
   };
 }
 
+std::vector<Option> axial_options() {
+  return {
+      row<&Config::axial, &Axial::method>(
+          "axial.method", control::AxialMethod::None,
+          {.text = "`astigmatic`: a cylinder lens before the camera makes markers wider along x "
+                   "above the focus and along y below it; z is read from both widths, fitted by "
+                   "likelihood. `defocus`: no lens, and the markers some 500 nm out of focus, to "
+                   "one side; z is read from the one width, fitted by least squares. "
+                   "`reflection`: z is read from the place of a spot, axial.reflection. `none`: z "
+                   "is not measured."}),
+      row<&Config::axial, &Axial::curve>(
+          "axial.curve", "",
+          {.text = "With `astigmatic` and `defocus`: the file that tells how wide a marker is at "
+                   "which z, relative to the folder of the configuration file. `driftfit "
+                   "calibrate-z` makes it from a stack; Picasso's calibration is read, too. It "
+                   "belongs to its fits: `fitter.roi_px` `auto` takes the curve's.",
+           .reload = Reload::Idle}),
+  };
+}
+
+std::vector<Option> reflection_options() {
+  return {
+      row<&Config::reflection, &Reflection::x_px>(
+          "axial.reflection.x_px", 0,
+          {.text = "Column of the middle of the region that the spot moves in, on the full sensor; "
+                   "the first pixel's centre is 0. No markers are looked for there.",
+           .unit = "px",
+           .min = 0,
+           .max = 65535}),
+      row<&Config::reflection, &Reflection::y_px>(
+          "axial.reflection.y_px", 0, {.text = "Its row.", .unit = "px", .min = 0, .max = 65535}),
+      row<&Config::reflection, &Reflection::roi_px>(
+          "axial.reflection.roi_px", 48,
+          {.text = "Side of the region: the spot's way, and twice its sigma more on each side.",
+           .unit = "px",
+           .min = 8,
+           .max = 64}),
+      row<&Config::reflection, &Reflection::nm_per_px>(
+          "axial.reflection.nm_per_px", 0,
+          {.text = "How far the sample moves up for each pixel that the spot moves along "
+                   "angle_deg. Below 0: the spot moves the other way.",
+           .unit = "nm/px",
+           .min = -10'000,
+           .max = 10'000,
+           .reload = Reload::Idle}),
+      row<&Config::reflection, &Reflection::angle_deg>(
+          "axial.reflection.angle_deg", 0,
+          {.text = "The way that the spot moves, from x towards y.",
+           .unit = "deg",
+           .min = -180,
+           .max = 180,
+           .reload = Reload::Idle}),
+  };
+}
+
 }  // namespace
 
 std::vector<Option> tracking_options() {
-  return joined({fitter_options(), cuda_options(), selection_options(), drift_options()});
+  return joined({fitter_options(), cuda_options(), selection_options(), drift_options(),
+                 axial_options(), reflection_options()});
 }
 
 }  // namespace driftd::config

@@ -13,7 +13,9 @@
 
 #include "base/monotonic.hpp"
 #include "config/endpoint.hpp"
+#include "daemon/setup/axial_curve.hpp"
 #include "daemon/setup/compose.hpp"
+#include "daemon/status/axial_words.hpp"
 #include "daemon/status/stage_words.hpp"
 #include "daemon/status/status_line.hpp"
 #include "daemon/status/status_messages.hpp"
@@ -53,7 +55,7 @@ std::uint64_t watchdog_period_us() {
 
 Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& file,
                            std::unique_ptr<camera::FrameSource> source)
-    : config_(std::move(config)),
+    : config_(with_curve(std::move(config))),
       start_ns_(monotonic_ns()),
       session_(new_session()),
       wire_(config::read_access(config_.access)),
@@ -99,7 +101,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
           config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by().empty(); },
           [this] { return stage_.timing(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
-              stage_, events_),
+              stage_, pattern_, events_),
       raw_frames_(config_, session_, loop_, events_),
       handlers_(lock_, moves_, interrupted_, markers_, exposure_, snapshots_, calibration_, stage_,
                 record_, raw_frames_, places_, [this] { return status(); }),
@@ -271,6 +273,7 @@ void Housekeeping::collect() {
   }
   camera_.turn();
   camera_network_.look(camera_.info().description);
+  pattern_.see(loop_.markers(), config_.optics.pixel_size_nm);
   reporter_.tell_changes(loop_.report(), loop_.markers(), monotonic_ns());
   reporter_.tell_connections(wire_.ended(), monotonic_ns());
   reporter_.tell_refusals(wire_.refusals().take());
@@ -348,6 +351,9 @@ nlohmann::json Housekeeping::status() {
        .marker_searches = markers_.searches(),
        .markers_found_again = markers_.found_again(),
        .markers_chosen = markers_.are_chosen(),
+       .pattern = pattern_json(pattern_.change()),
+       .axial = axial_json(loop, config_,
+                           counters.connected && loop.is_current(loop.tracked_ns, monotonic_ns())),
        .total = publisher.total_latency().summary(),
        .cut = ports.cut.summary(),
        .fit = ports.fit.summary(),

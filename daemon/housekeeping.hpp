@@ -34,6 +34,7 @@
 #include "daemon/resume/lock_saver.hpp"
 #include "daemon/resume/stage_memory.hpp"
 #include "daemon/stage/stage_channel.hpp"
+#include "daemon/status/pattern_watch.hpp"
 #include "daemon/status/reporter.hpp"
 #include "daemon/wire/command_server.hpp"
 #include "daemon/wire/wire_context.hpp"
@@ -93,6 +94,7 @@ class Housekeeping {
   LoopControl loop_;
   EventLog events_;
   HookRunner hook_;
+  PatternWatch pattern_;
   Reporter reporter_;
   CameraWatch camera_;
   CameraNetwork camera_network_;

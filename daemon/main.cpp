@@ -20,6 +20,7 @@
 #include "config/options.hpp"
 #include "daemon/housekeeping.hpp"
 #include "daemon/loop/publisher.hpp"
+#include "daemon/setup/axial_curve.hpp"
 #include "daemon/wire/socket_path.hpp"
 
 namespace {
@@ -148,6 +149,7 @@ int main(int argc, char** argv) {
   driftd::config::Origins origins;
   try {
     config = driftd::config::load(file, &origins);
+    driftd::daemon::with_curve(config);
   } catch (const driftd::config::ConfigError& error) {
     std::cerr << error.what() << '\n';
     return Configuration;

@@ -34,6 +34,7 @@ void Pipeline::start(const config::Config& config) {
   const auto format = connected ? info.format : configured_format(config);
   chosen_ = choose_fitter_for(with_range(config, info), format);
   first_fitter_ = chosen_.fitter;
+  ports_.reflection = make_reflection_reader(with_range(config, info), format);
   ports_.raw_frames = make_frame_ring(config, info);
   loop_ = std::make_unique<TrackingLoop>(*source_, *first_fitter_, publisher_, ports_,
                                          loop_settings(config, info), is_recording(config));

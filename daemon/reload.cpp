@@ -5,6 +5,7 @@
 
 #include "config/drop_ins.hpp"
 #include "config/log_level.hpp"
+#include "daemon/setup/axial_curve.hpp"
 #include "daemon/setup/compose.hpp"
 
 namespace driftd::daemon {
@@ -12,8 +13,13 @@ namespace driftd::daemon {
 Outcome Reload::run() {
   try {
     config::Origins origins;
-    config::Config after = config::load(file_, &origins);
+    config::Config after = with_curve(config::load(file_, &origins));
     const bool idle = loop_.report().lock.state == control::LockState::Idle && !orders_pending_();
+    if (!have_other_curves(config_, after))
+      after.axial.read = config_.axial.read;  // z keeps its zero
+    else if (!idle)
+      throw config::ConfigError(
+          "axial.curve holds another curve: the lock must be idle (unlock it)");
     const auto fixed = config::not_reloadable_changes(config_, after, idle);
     if (!fixed.empty()) {
       const bool unlocked_is_enough =
@@ -40,7 +46,7 @@ Outcome Reload::run() {
 
 void Reload::check_start() const {
   try {
-    config::read_access(config::load(file_).access);
+    config::read_access(with_curve(config::load(file_)).access);
   } catch (const config::ConfigError& error) {
     throw CommandRefused{
         Refusal::Refused,

@@ -183,6 +183,12 @@ std::vector<CounterRow> FileReader::counters() const {
   return read_all<CounterRow>(counters_layout());
 }
 
+std::vector<PatternRow> FileReader::pattern() const {
+  const bool has = steadily(
+      [this] { return H5Lexists(handles_->file.get(), pattern_layout().name, H5P_DEFAULT) > 0; });
+  return has ? read_all<PatternRow>(pattern_layout()) : std::vector<PatternRow>{};
+}
+
 std::vector<Event> FileReader::events() const {
   std::vector<EventRow> raw = read_all<EventRow>(events_layout());
   std::vector<Event> events;

@@ -37,6 +37,8 @@ class FileReader {
   std::vector<ClockRow> clock() const;
   std::vector<CounterRow> counters() const;
   std::vector<Event> events() const;
+  /// None in a file from before there was this table.
+  std::vector<PatternRow> pattern() const;
 
  private:
   struct Handles;

@@ -20,8 +20,8 @@ namespace {
 
 using camera::Hdf5Handle;
 
-enum Table : std::size_t { Frames, Localizations, Stage, Clock, Counters, Events };
-constexpr std::size_t kTables = 6;
+enum Table : std::size_t { Frames, Localizations, Stage, Clock, Counters, Events, Pattern };
+constexpr std::size_t kTables = 7;
 
 /// For what HDF5 writes beside the rows: object headers, the trees of chunks, heaps.
 constexpr std::size_t kBesides = std::size_t{256} << 10;
@@ -290,6 +290,11 @@ void FileWriter::append(std::span<const ClockRow> rows) {
 void FileWriter::append(std::span<const CounterRow> rows) {
   make_room(rows.size_bytes());
   write(Counters, rows.data(), rows.size());
+}
+
+void FileWriter::append(std::span<const PatternRow> rows) {
+  make_room(rows.size_bytes());
+  write(Pattern, rows.data(), rows.size());
 }
 
 void FileWriter::append(std::span<const Event> rows) {

@@ -59,6 +59,7 @@ class FileWriter {
   void append(std::span<const ClockRow> rows);
   void append(std::span<const CounterRow> rows);
   void append(std::span<const Event> rows);
+  void append(std::span<const PatternRow> rows);
   void flush();
   /// Writes how it ended. Afterwards the file is of no further use. @throws RecordError
   void close(const std::string& end);

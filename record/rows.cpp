@@ -111,6 +111,14 @@ const TableLayout& frames_layout() {
       COLUMN(delta_x_nm, "nm", "change against the correction before"),
       COLUMN(delta_y_nm, "nm", "the same in y"),
       COLUMN(limited, "", "what held the correction back: 1 step, 2 rate, 4 range, added"),
+      COLUMN(z_valid, "", "z was measured; false without axial.method, too"),
+      COLUMN(z_markers_used, "", "in z"),
+      COLUMN(z_nm, "nm",
+             "the sample's z, up, from the reference, averaged as x_nm is; NaN: not measured"),
+      COLUMN(z_sd_nm, "nm", "standard deviation of z_nm"),
+      COLUMN(frame_z_nm, "nm", "z of this frame alone"),
+      COLUMN(frame_z_sd_nm, "nm", "standard deviation of frame_z_nm"),
+      COLUMN(witness_z_nm, "nm", "the witness markers' mean z"),
   };
   static const TableLayout layout = {"frames", "one row a frame", sizeof(R), columns};
   return layout;
@@ -128,11 +136,16 @@ const TableLayout& localizations_layout() {
       COLUMN(y_px, "px", "row, likewise"),
       COLUMN(x_sd_px, "px", "standard deviation of x_px"),
       COLUMN(y_sd_px, "px", "standard deviation of y_px"),
-      COLUMN(sigma_px, "px", "of the Gaussian, in x"),
+      COLUMN(sigma_px, "px", "of the Gaussian; of two widths their geometric mean"),
       COLUMN(amplitude_adu, "adu", "of the Gaussian"),
       COLUMN(background_adu, "adu", "below it"),
       COLUMN(residual_x_nm, "nm", "its displacement from its reference less the frame's drift"),
       COLUMN(residual_y_nm, "nm", "the same in y"),
+      COLUMN(sigma_x_px, "px", "of the Gaussian along x, where z is measured from widths"),
+      COLUMN(sigma_y_px, "px", "the same along y"),
+      COLUMN(z_nm, "nm", "on the curve of axial.curve: its height is in it"),
+      COLUMN(z_sd_nm, "nm", "standard deviation of z_nm"),
+      COLUMN(residual_z_nm, "nm", "its z from its reference less the frame's z"),
   };
   static const TableLayout layout = {"localizations", "one row for each marker in each frame",
                                      sizeof(R), columns};
@@ -214,9 +227,32 @@ const TableLayout& events_layout() {
   return layout;
 }
 
+const TableLayout& pattern_layout() {
+  using R = PatternRow;
+  static const std::array columns = {
+      COLUMN(time_ns, "ns", "CLOCK_MONOTONIC"),
+      COLUMN(markers_used, "",
+             "markers that rotation and scale are from; 0: they are not measured"),
+      COLUMN(rotation_mrad, "mrad",
+             "of the markers' pattern about the optical axis against its reference, from x towards "
+             "y, mean of about a second"),
+      COLUMN(rotation_sd_mrad, "mrad", "standard deviation of rotation_mrad"),
+      COLUMN(scale_ppm, "ppm", "how much the pattern has grown against its reference"),
+      COLUMN(scale_sd_ppm, "ppm", "standard deviation of scale_ppm"),
+      COLUMN(tilt_x_mrad, "mrad", "how z has come to grow along x (nm/um); NaN without z"),
+      COLUMN(tilt_x_sd_mrad, "mrad", "standard deviation of tilt_x_mrad"),
+      COLUMN(tilt_y_mrad, "mrad", "the same along y"),
+      COLUMN(tilt_y_sd_mrad, "mrad", "standard deviation of tilt_y_mrad"),
+  };
+  static const TableLayout layout = {
+      "pattern", "how the markers' pattern is turned, grown and tilted, once a second", sizeof(R),
+      columns};
+  return layout;
+}
+
 std::vector<const TableLayout*> all_layouts() {
-  return {&frames_layout(), &localizations_layout(), &stage_layout(),
-          &clock_layout(),  &counters_layout(),      &events_layout()};
+  return {&frames_layout(),   &localizations_layout(), &stage_layout(),  &clock_layout(),
+          &counters_layout(), &events_layout(),        &pattern_layout()};
 }
 
 const char* choice_name(const TableLayout& layout, const char* column, std::uint8_t value) {

@@ -43,6 +43,10 @@ struct FrameRow {
   double set_x_nm = kNoneF64, set_y_nm = kNoneF64;
   double total_x_nm = kNoneF64, total_y_nm = kNoneF64;
   float delta_x_nm = kNone, delta_y_nm = kNone;
+  bool z_valid = false;
+  std::uint16_t z_markers_used = 0;
+  float z_nm = kNone, z_sd_nm = kNone, frame_z_nm = kNone, frame_z_sd_nm = kNone;
+  float witness_z_nm = kNone;
 };
 
 /// One marker in one frame.
@@ -55,6 +59,8 @@ struct LocalizationRow {
   float x_sd_px = kNone, y_sd_px = kNone, sigma_px = kNone;
   float amplitude_adu = kNone, background_adu = kNone;
   float residual_x_nm = kNone, residual_y_nm = kNone;
+  float sigma_x_px = kNone, sigma_y_px = kNone;
+  float z_nm = kNone, z_sd_nm = kNone, residual_z_nm = kNone;
 };
 
 /// One report of the stage's driver.
@@ -98,6 +104,16 @@ struct EventRow {
   const char* fields = nullptr;
 };
 
+/// How the markers' pattern lies against its reference.
+struct PatternRow {
+  std::int64_t time_ns = 0;
+  std::uint16_t markers_used = 0;
+  double rotation_mrad = kNoneF64, rotation_sd_mrad = kNoneF64;
+  double scale_ppm = kNoneF64, scale_sd_ppm = kNoneF64;
+  double tilt_x_mrad = kNoneF64, tilt_x_sd_mrad = kNoneF64;
+  double tilt_y_mrad = kNoneF64, tilt_y_sd_mrad = kNoneF64;
+};
+
 enum class Kind : std::uint8_t { Flag, U8, U16, U32, U64, I64, F32, F64, Choice, Text };
 
 struct Column {
@@ -122,6 +138,7 @@ const TableLayout& stage_layout();
 const TableLayout& clock_layout();
 const TableLayout& counters_layout();
 const TableLayout& events_layout();
+const TableLayout& pattern_layout();
 /// All of them, in this order.
 std::vector<const TableLayout*> all_layouts();
 

@@ -255,6 +255,65 @@ void add_text(const json& status, const char* pointer, Tone tone, std::vector<Li
   if (const std::string words = text(status, pointer); words != "-") add_words(words, tone, lines);
 }
 
+/// Whether the daemon measures z at all.
+bool has_axial(const json& status) {
+  const json* axial = find(status, "/axial");
+  return axial != nullptr && axial->is_object();
+}
+
+/// z from its reference and, where there is none, why. Nothing of a daemon that does not measure
+/// it.
+/// @param position  the newest, or null: then as of the last status
+void add_z(const json& status, const json& position, std::vector<Line>& lines) {
+  if (!has_axial(status)) return;
+  const json& axial = status.at("axial");
+  const bool live = position.is_object() && position.contains("z_nm");
+  const std::string z =
+      live ? number(position, "/z_nm", "{:+.3f}") : number(axial, "/z_nm", "{:+.3f}");
+  if (z != "-") {
+    std::string rest = fmt::format(
+        "   sd {}   {} of {} markers",
+        live ? number(position, "/z_sd_nm", "{:.3f}") : number(axial, "/sd_nm", "{:.3f}"),
+        number(axial, "/markers_used"), number(axial, "/markers_total"));
+    const std::string off = number(axial, "/distance_from_crossing_nm", "{:+.0f}");
+    if (off != "-") rest += fmt::format(", {} nm from focus", off);
+    lines.push_back({fmt::format("{:<12}{:>11} nm{}", "z", z, rest), Tone::Plain});
+  } else {
+    const std::string why = text(axial, "/text");
+    const std::string reason = text(axial, "/reason");
+    lines.push_back({"z           not measured", Tone::Warning});
+    add_words(why.empty() || why == "-" ? (reason == "-" ? "" : in_words(reason)) : why,
+              Tone::Warning, lines);
+  }
+  add_text(axial, "/warning", Tone::Warning, lines);
+}
+
+/// "turned +0.012 +-0.002 mrad"; "" where it is not known.
+std::string with_sd(const json& pattern, const char* what, const char* value, const char* sd,
+                    const char* format, const char* unit) {
+  if (number(pattern, value) == "-") return "";
+  std::string plain = format;
+  if (const auto plus = plain.find('+'); plus != std::string::npos) plain.erase(plus, 1);
+  return fmt::format("{} {} +-{} {}", what, number(pattern, value, format),
+                     number(pattern, sd, plain.c_str()), unit);
+}
+
+/// How the markers' pattern lies against its reference.
+void add_pattern(const json& status, std::vector<Line>& lines) {
+  const json* pattern = find(status, "/pattern");
+  if (pattern == nullptr || !pattern->is_object()) return;
+  const auto add = [&](const char* label, const std::string& first, const std::string& second) {
+    if (first.empty() && second.empty()) return;
+    const char* between = first.empty() || second.empty() ? "" : ", ";
+    lines.push_back({fmt::format("{:<12}{}{}{}", label, first, between, second), Tone::Plain});
+  };
+  add("pattern",
+      with_sd(*pattern, "turned", "/rotation_mrad", "/rotation_sd_mrad", "{:+.4f}", "mrad"),
+      with_sd(*pattern, "grown", "/scale_ppm", "/scale_sd_ppm", "{:+.1f}", "ppm"));
+  add("  tilted", with_sd(*pattern, "x", "/tilt_x_mrad", "/tilt_x_sd_mrad", "{:+.3f}", "mrad"),
+      with_sd(*pattern, "y", "/tilt_y_mrad", "/tilt_y_sd_mrad", "{:+.3f}", "mrad"));
+}
+
 /// What the camera took otherwise than asked, a line each.
 void add_camera_warnings(const json& status, std::vector<Line>& lines) {
   const json* notes = find(status, "/camera/notes");
@@ -381,19 +440,30 @@ std::string doubt(const json& marker) {
   return (out ? "  excluded: " : "  ") + in_words(reason);
 }
 
-Line marker_line(const json& marker) {
+/// Whether z of any of them is measured, or could be.
+bool have_z(const json& markers) {
+  return std::any_of(markers.begin(), markers.end(), [](const json& marker) {
+    return number(marker, "/z_nm") != "-" || number(marker, "/sigma_y_px") != "-";
+  });
+}
+
+Line marker_line(const json& marker, bool with_z) {
   const std::string health = text(marker, "/health");
   const std::string why = doubt(marker);
   Tone tone = Tone::Bad;
   if (health == "good") tone = why.empty() ? Tone::Good : Tone::Warning;
   if (health == "unreferenced") tone = Tone::Plain;
   return {
-      fmt::format("{:>3}  {:<9}{:<14}{:>5}{:>9}{:>9}{:>10}{:>10}{:>9}{:>7}{}",
+      fmt::format("{:>3}  {:<9}{:<14}{:>5}{:>9}{:>9}{:>10}{:>10}{:>9}{:>7}{}{}",
                   number(marker, "/id"), text(marker, "/role"), in_words(health),
                   number(marker, "/reputation", "{:.2f}"), number(marker, "/x_px", "{:.2f}"),
                   number(marker, "/y_px", "{:.2f}"), number(marker, "/residual_x_nm", "{:+.2f}"),
                   number(marker, "/residual_y_nm", "{:+.2f}"), number(marker, "/x_sd_nm", "{:.2f}"),
-                  number(marker, "/sigma_px", "{:.2f}"), why),
+                  number(marker, "/sigma_px", "{:.2f}"),
+                  with_z ? fmt::format("{:>9}{:>10}", number(marker, "/z_nm", "{:+.1f}"),
+                                       number(marker, "/residual_z_nm", "{:+.1f}"))
+                         : "",
+                  why),
       tone};
 }
 
@@ -514,15 +584,19 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   const json& newest = position_.is_object() ? position_ : drift;
   lines.push_back(drift_line(newest, status_));
   add_set_point(status_, lines);
+  add_z(status_, position_, lines);
   lines.push_back(pair("drift rms", number(drift, "/rms_x_nm", "{:.3f}"),
                        number(drift, "/rms_y_nm", "{:.3f}"), "   last seconds"));
   add_residual(status_, lines);
   lines.push_back(gate_line(status_, silence_s(now_ns) > kSilentAfter_s));
   add_law(status_, lines);
   if (position_.is_object()) {
+    const std::string z = number(position_, "/witness_z_nm", "{:+.3f}");
     lines.push_back(pair("witnesses", number(position_, "/witness_x_nm", "{:+.3f}"),
-                         number(position_, "/witness_y_nm", "{:+.3f}"), ""));
+                         number(position_, "/witness_y_nm", "{:+.3f}"),
+                         z == "-" ? "" : "   z " + z + " nm"));
   }
+  add_pattern(status_, lines);
   const json& total = correction_.is_object() ? correction_ : drift;
   lines.push_back(pair("correction", number(total, "/total_x_nm", "{:+.3f}"),
                        number(total, "/total_y_nm", "{:+.3f}"), limits(correction_)));
@@ -541,9 +615,11 @@ std::vector<Line> DaemonView::marker_table(std::size_t max_lines) const {
   const json* markers = find(markers_, "/markers");
   if (markers == nullptr || !markers->is_array() || max_lines < 2) return {};
   std::vector<Line> lines;
+  const bool with_z = have_z(*markers);
   lines.push_back(
-      {fmt::format("{:>3}  {:<9}{:<14}{:>5}{:>9}{:>9}{:>10}{:>10}{:>9}{:>7}", "id", "role",
-                   "health", "trust", "x px", "y px", "res x nm", "res y nm", "sd x nm", "sigma"),
+      {fmt::format("{:>3}  {:<9}{:<14}{:>5}{:>9}{:>9}{:>10}{:>10}{:>9}{:>7}{}", "id", "role",
+                   "health", "trust", "x px", "y px", "res x nm", "res y nm", "sd x nm", "sigma",
+                   with_z ? fmt::format("{:>9}{:>10}", "z nm", "res z nm") : ""),
        Tone::Dim});
   for (const json& marker : *markers) {
     if (lines.size() + 1 == max_lines && markers->size() + 1 > max_lines) {
@@ -551,7 +627,7 @@ std::vector<Line> DaemonView::marker_table(std::size_t max_lines) const {
           {fmt::format("     and {} more", markers->size() + 1 - lines.size()), Tone::Dim});
       break;
     }
-    lines.push_back(marker_line(marker));
+    lines.push_back(marker_line(marker, with_z));
   }
   return lines;
 }
@@ -565,9 +641,11 @@ std::string DaemonView::one_line(std::int64_t now_ns) const {
   if (silence_s > kSilentAfter_s) {
     return fmt::format("no message for {:.0f} s (last state: {})", silence_s, state_);
   }
+  const std::string z =
+      has_axial(status_) ? fmt::format("  z {:>8} nm", number(position_, "/z_nm", "{:+.2f}")) : "";
   return fmt::format(
-      "{:<11} drift {:>8} {:>8} nm  rms {:>6} {:>6} nm  markers {}/{}  {} Hz  p50 {} p99 {} us",
-      state_, number(position_, "/x_nm", "{:+.2f}"), number(position_, "/y_nm", "{:+.2f}"),
+      "{:<11} drift {:>8} {:>8} nm{}  rms {:>6} {:>6} nm  markers {}/{}  {} Hz  p50 {} p99 {} us",
+      state_, number(position_, "/x_nm", "{:+.2f}"), number(position_, "/y_nm", "{:+.2f}"), z,
       number(status_, "/drift/rms_x_nm", "{:.2f}"), number(status_, "/drift/rms_y_nm", "{:.2f}"),
       number(status_, "/markers/used"), number(status_, "/markers/tracking"),
       number(status_, "/camera/rate_hz", "{:.1f}"), number(status_, "/latency_us/total/p50"),

@@ -9,6 +9,7 @@ namespace {
 constexpr double kNm = 1e-9;
 constexpr double kUs = 1e-6;
 constexpr double kMs = 1e-3;
+constexpr double kMilli = 1e-3, kMillionth = 1e-6;
 
 std::vector<Metric> own_rows() {
   return {
@@ -176,6 +177,70 @@ std::vector<Metric> lock_rows() {
   };
 }
 
+std::vector<Metric> axial_rows() {
+  return {
+      {.name = "driftd_axial_valid",
+       .kind = Kind::Gauge,
+       .help = "1 while z is measured; no sample where axial.method is none.",
+       .sources = {{"/status/axial/valid"}}},
+      {.name = "driftd_axial_info",
+       .kind = Kind::Info,
+       .help = "How z is measured, and why it is not.",
+       .sources = {{"/status/axial/method", "method"}, {"/status/axial/reason", "reason"}}},
+      {.name = "driftd_z_meters",
+       .kind = Kind::Gauge,
+       .help = "z of the sample from its reference; no sample while it is not measured.",
+       .sources = {{"/status/axial/z_nm"}},
+       .scale = kNm},
+      {.name = "driftd_z_sd_meters",
+       .kind = Kind::Gauge,
+       .help = "Its standard deviation.",
+       .sources = {{"/status/axial/sd_nm"}},
+       .scale = kNm},
+      {.name = "driftd_axial_markers_used",
+       .kind = Kind::Gauge,
+       .help = "Tracking markers that agreed in z in the newest frame.",
+       .sources = {{"/status/axial/markers_used"}}},
+      {.name = "driftd_axial_crossing_distance_meters",
+       .kind = Kind::Gauge,
+       .help = "How far the markers are from where both widths are equal.",
+       .sources = {{"/status/axial/distance_from_crossing_nm"}},
+       .scale = kNm},
+      {.name = "driftd_pattern_rotation_radians",
+       .kind = Kind::Gauge,
+       .help = "How the markers' pattern is turned against its reference, from x towards y.",
+       .sources = {{"/status/pattern/rotation_mrad"}},
+       .scale = kMilli},
+      {.name = "driftd_pattern_rotation_sd_radians",
+       .kind = Kind::Gauge,
+       .help = "Its standard deviation.",
+       .sources = {{"/status/pattern/rotation_sd_mrad"}},
+       .scale = kMilli},
+      {.name = "driftd_pattern_growth_ratio",
+       .kind = Kind::Gauge,
+       .help = "How much the markers' pattern has grown against its reference.",
+       .sources = {{"/status/pattern/scale_ppm"}},
+       .scale = kMillionth},
+      {.name = "driftd_pattern_growth_sd_ratio",
+       .kind = Kind::Gauge,
+       .help = "Its standard deviation.",
+       .sources = {{"/status/pattern/scale_sd_ppm"}},
+       .scale = kMillionth},
+      {.name = "driftd_pattern_tilt_radians",
+       .kind = Kind::Gauge,
+       .help = "How z of the markers has come to grow along an axis; no sample without z.",
+       .sources = {{"/status/pattern/tilt_x_mrad", "axis=\"x\""},
+                   {"/status/pattern/tilt_y_mrad", "axis=\"y\""}},
+       .scale = kMilli},
+      {.name = "driftd_pattern_tilt_sd_radians",
+       .kind = Kind::Gauge,
+       .help = "Its standard deviation.",
+       .sources = {{"/status/pattern/tilt_x_sd_mrad", "axis=\"x\""},
+                   {"/status/pattern/tilt_y_sd_mrad", "axis=\"y\""}},
+       .scale = kMilli},
+  };
+}
+
 std::vector<Metric> camera_rows() {
   const auto counter = [](std::string_view name, std::string_view help, std::string_view pointer) {
     return Metric{.name = name, .kind = Kind::Counter, .help = help, .sources = {{pointer}}};
@@ -340,7 +405,8 @@ std::vector<Metric> stage_rows() {
 std::span<const Metric> metrics() {
   static const std::vector<Metric> rows = [] {
     std::vector<Metric> all;
-    for (auto&& part : {own_rows(), lock_rows(), camera_rows(), record_rows(), stage_rows()})
+    for (auto&& part :
+         {own_rows(), lock_rows(), axial_rows(), camera_rows(), record_rows(), stage_rows()})
       all.insert(all.end(), part.begin(), part.end());
     return all;
   }();

@@ -19,6 +19,7 @@ History::Bin History::empty_bin() {
   Bin bin;
   bin.least.fill(kUnknown);
   bin.most.fill(kUnknown);
+  bin.least_z = bin.most_z = kUnknown[0];
   return bin;
 }
 
@@ -41,6 +42,8 @@ void History::add(const Sample& sample) {
   Bin& bin = bins_.back();
   ++bin.frames;
   if (sample.in_lock) ++bin.in_lock;
+  bin.least_z = std::fmin(bin.least_z, sample.z_nm);
+  bin.most_z = std::fmax(bin.most_z, sample.z_nm);
   const std::array<Pair, kCurves> values = {sample.drift_nm, sample.residual_nm,
                                             sample.correction_nm};
   for (std::size_t curve = 0; curve < kCurves; ++curve) {
@@ -60,7 +63,8 @@ json History::from(std::int64_t bin, std::int64_t count) const {
     least[name] = json::array({json::array(), json::array()});
     most[name] = least[name];
   }
-  json in_lock = json::array();
+  json in_lock = json::array(), least_z = json::array(), most_z = json::array();
+  bool has_z = false;
   const std::int64_t over = bins_.empty() ? first_ : next() - 1;
   const std::int64_t begin = std::clamp(bin, first_, over);
   for (std::int64_t i = begin; i < std::min(over, begin + count); ++i) {
@@ -71,9 +75,16 @@ json History::from(std::int64_t bin, std::int64_t count) const {
         most[kNames[curve]][axis].push_back(number_or_null(here.most[curve][axis]));
       }
     }
+    has_z = has_z || std::isfinite(here.least_z);
+    least_z.push_back(number_or_null(here.least_z));
+    most_z.push_back(number_or_null(here.most_z));
     in_lock.push_back(here.frames == 0 ? json()
                                        : number_or_null(static_cast<double>(here.in_lock) /
                                                         static_cast<double>(here.frames)));
+  }
+  if (has_z) {
+    least["z_nm"] = least_z;
+    most["z_nm"] = most_z;
   }
   return {{"kind", "history"}, {"span_s", static_cast<double>(kBins) * kStepS},
           {"step_s", kStepS},  {"t0_s", static_cast<double>(begin) * kStepS},

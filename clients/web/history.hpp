@@ -29,6 +29,7 @@ struct Sample {
   Pair frame_nm = kUnknown;  ///< the drift of this frame alone
   Pair drift_nm = kUnknown, residual_nm = kUnknown, correction_nm = kUnknown, witness_nm = kUnknown,
        set_nm = kUnknown;
+  double z_nm = kUnknown[0];  ///< from the reference
 };
 
 class History {
@@ -49,6 +50,7 @@ class History {
   static constexpr std::size_t kCurves = 3;
   struct Bin {
     std::array<Pair, kCurves> least, most;
+    double least_z, most_z;
     std::uint32_t frames = 0, in_lock = 0;
   };
   static Bin empty_bin();

@@ -71,9 +71,9 @@ class PositionReader : public nlohmann::json_sax<json> {
   }
 
  private:
-  static constexpr std::array<std::string_view, 12> kKeys = {
-      "arrival_ns", "frame_id",   "in_lock",  "valid",    "x_nm",         "y_nm",
-      "frame_x_nm", "frame_y_nm", "set_x_nm", "set_y_nm", "witness_x_nm", "witness_y_nm"};
+  static constexpr std::array<std::string_view, 13> kKeys = {
+      "arrival_ns", "frame_id", "in_lock",  "valid",        "x_nm",         "y_nm", "frame_x_nm",
+      "frame_y_nm", "set_x_nm", "set_y_nm", "witness_x_nm", "witness_y_nm", "z_nm"};
 
   static std::array<double, kKeys.size()> unknown() {
     std::array<double, kKeys.size()> all{};
@@ -167,6 +167,7 @@ std::optional<Sample> sample_of(std::string_view position, const json& correctio
   sample.in_lock = read.flag("in_lock");
   sample.state = clients::plain(read.state());
   sample.set_nm = {read.number("set_x_nm"), read.number("set_y_nm")};
+  sample.z_nm = read.number("z_nm");
   sample.witness_nm = {read.number("witness_x_nm"), read.number("witness_y_nm")};
   if (read.flag("valid")) {
     sample.drift_nm = {read.number("x_nm"), read.number("y_nm")};
@@ -209,6 +210,11 @@ json samples_message(const std::vector<Sample>& samples, bool past) {
   add("correction_nm", &Sample::correction_nm);
   add("witness_nm", &Sample::witness_nm);
   add("set_nm", &Sample::set_nm);
+  const auto has_z = [](const Sample& sample) { return std::isfinite(sample.z_nm); };
+  if (std::ranges::any_of(samples, has_z)) {
+    json& z_nm = message["z_nm"] = json::array();
+    for (const Sample& sample : samples) z_nm.push_back(number_or_null(sample.z_nm));
+  }
   return message;
 }
 

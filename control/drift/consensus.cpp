@@ -51,12 +51,12 @@ Vec2 componentwise_median(std::span<const Vote> votes, std::span<double> scratch
 }
 
 /// How much the markers scatter compared to what their uncertainties promise; at least 1.
-double observed_scale(std::span<const Vote> votes, Vec2 centre,
-                      std::span<double> scratch) noexcept {
+double observed_scale(std::span<const Vote> votes, Vec2 centre, std::span<double> scratch,
+                      double median_distance) noexcept {
   std::transform(votes.begin(), votes.end(), scratch.begin(), [centre](const Vote& v) {
     return square_of_distance(v, centre) / mean_variance(v);
   });
-  return std::max(1.0, std::sqrt(lower_median(scratch)) / kRayleighMedian);
+  return std::max(1.0, std::sqrt(lower_median(scratch)) / median_distance);
 }
 
 double median_weight(std::span<const Vote> votes, std::span<double> scratch) noexcept {
@@ -102,13 +102,13 @@ double lower_median(std::span<double> values) noexcept {
   return *middle;
 }
 
-Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
-                      std::span<double> scratch) noexcept {
+Consensus robust_mean(std::span<Vote> votes, RobustLimits limits, std::span<double> scratch,
+                      double median_distance) noexcept {
   Consensus result;
   if (votes.empty()) return result;
   scratch = scratch.first(votes.size());
   Vec2 centre = componentwise_median(votes, scratch);
-  result.scale = observed_scale(votes, centre, scratch);
+  result.scale = observed_scale(votes, centre, scratch, median_distance);
   const double typical_weight = median_weight(votes, scratch);
   const double cap = kLargestWeightRatio * typical_weight;
   if (votes.size() > 1)

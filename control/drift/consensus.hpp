@@ -54,18 +54,22 @@ struct Consensus {
   Vec2 fit_noise_nm2;
 };
 
+/// Median of the length of a 2-D normal vector with unit standard deviation per axis.
+constexpr double kRayleighMedian = 1.1774100225154747;
+/// The same of one axis.
+constexpr double kNormalMedian = 0.6744897501960817;
+
 /// @param scratch  at least votes.size() doubles
-Consensus robust_mean(std::span<Vote> votes, RobustLimits limits,
-                      std::span<double> scratch) noexcept;
+/// @param median_distance  of votes from the consensus, in standard deviations, where these are
+///   honest. Votes of one axis have it in x, nothing in y, and in both the same variance.
+Consensus robust_mean(std::span<Vote> votes, RobustLimits limits, std::span<double> scratch,
+                      double median_distance = kRayleighMedian) noexcept;
 
 /// Tukey's biweight: 1 at distance 0, falling smoothly to 0 at `limit` and beyond.
 double biweight(double distance, double limit) noexcept;
 
 /// Standard deviation per axis (mean of both axes).
 double sd_of(const Vote& vote) noexcept;
-
-/// Median of the length of a 2-D normal vector with unit standard deviation per axis.
-constexpr double kRayleighMedian = 1.1774100225154747;
 
 /// The smaller of the two middle values for an even count; reorders; not empty.
 double lower_median(std::span<double> values) noexcept;

@@ -14,6 +14,15 @@
 
 namespace driftd::control {
 
+/// A square of the sensor where no markers are looked for.
+struct LeftOut {
+  double x_px = 0, y_px = 0;  ///< its middle
+  int side_px = 0;            ///< 0: there is none
+
+  /// Whether a ROI around a place reaches into it.
+  bool meets(double at_x_px, double at_y_px, int roi_px) const noexcept;
+};
+
 struct DetectionSettings {
   int roi_px;
   int max_count;             ///< markers kept, witnesses included
@@ -26,6 +35,7 @@ struct DetectionSettings {
   double max_residual_ratio;     ///< shape: rms residual over expected noise
   double witness_fraction;       ///< set aside when at least min_for_witness are found
   int min_for_witness;
+  LeftOut left_out = {};
 };
 
 /// A local maximum above the background; x, y in region pixels; its ROI origin may be cut there.

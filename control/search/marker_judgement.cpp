@@ -158,6 +158,11 @@ std::vector<Spot> spots_of(std::span<const Candidate> candidates,
 
 }  // namespace
 
+bool LeftOut::meets(double at_x_px, double at_y_px, int roi_px) const noexcept {
+  const double reach_px = 0.5 * (side_px + roi_px);
+  return side_px > 0 && std::abs(at_x_px - x_px) < reach_px && std::abs(at_y_px - y_px) < reach_px;
+}
+
 std::vector<FittedSpot> fitted_spots(std::span<const Candidate> candidates,
                                      std::span<const fitter::Localization> fits, int offset_x_px,
                                      int offset_y_px, const DetectionSettings& settings) {
@@ -188,6 +193,9 @@ DetectionResult judge_candidates(std::span<const Candidate> candidates,
   std::vector<Spot> good;
   for (std::size_t i = 0; i < spots.size(); ++i) {
     std::string reason = fault_of(spots[i], width_px, height_px, settings);
+    if (settings.left_out.meets(spots[i].x_px + offset_x_px, spots[i].y_px + offset_y_px,
+                                settings.roi_px))
+      reason = "in the region of axial.reflection";
     if (reason.empty()) reason = neighbour_of(i, spots, settings);
     if (reason.empty())
       good.push_back(spots[i]);

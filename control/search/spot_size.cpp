@@ -75,7 +75,7 @@ struct Scale {
 /// Whether the fit found a spot of the scale where the candidate is.
 bool is_spot(const Candidate& c, const fitter::Localization& f, const Scale& scale) {
   if (!fitter::converged(f.status)) return false;
-  const auto width_px = static_cast<double>(f.sigma_x_px);
+  const double width_px = mean_width(f.sigma_x_px, f.sigma_y_px);
   if (width_px < std::max(scale.least_px, scale.sigma_px / scale.ratio)) return false;
   if (width_px > std::min(scale.most_px, scale.sigma_px * scale.ratio)) return false;
   if (!(static_cast<double>(f.sigma_x_sd_px) <= kMaxWidthError * width_px)) return false;
@@ -137,7 +137,7 @@ class Choice {
       if (!is_spot(c, f, scale)) continue;
       add_once(spots_, {.x_px = c.roi_x_px + static_cast<double>(f.x_px),
                         .y_px = c.roi_y_px + static_cast<double>(f.y_px),
-                        .sigma_px = static_cast<double>(f.sigma_x_px),
+                        .sigma_px = mean_width(f.sigma_x_px, f.sigma_y_px),
                         .height_adu = static_cast<double>(f.amplitude_adu)});
     }
   }

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "base/vec2.hpp"
 
@@ -53,6 +55,8 @@ struct MarkerReference {
   double amplitude_adu = 0;  ///< 0: never measured
   double variance_nm2 = 0;   ///< of the place, per axis
   bool trusted = true;       ///< false: it has none yet, or was seen to come off
+  double z_nm = std::numeric_limits<double>::quiet_NaN();  ///< on the curve; NaN: none
+  double z_variance_nm2 = 0;
 };
 
 /// A spot somewhere in a frame, fitted; whose it is, is not known.
@@ -68,10 +72,19 @@ struct MarkerObservation {
   bool inside_frame = true;
   double x_px = 0, y_px = 0;
   float x_sd_px = 0, y_sd_px = 0;
-  float sigma_px = 0;
+  float sigma_px = 0;  ///< of both widths: mean_width()
   float amplitude_adu = 0;
   float background_adu = 0;
+  float sigma_x_px = 0, sigma_y_px = 0;  ///< the same, where the fit is circular
+  float sigma_x_sd_px = 0, sigma_y_sd_px = 0;
+  bool saturated = false;  ///< not fitted, because pixels are
 };
+
+/// One width of a spot that has two: what defocus changes least. The same bits where they are
+/// equal.
+inline float mean_width(float x_px, float y_px) noexcept {
+  return x_px == y_px ? x_px : std::sqrt(x_px * y_px);
+}
 
 /// A marker's part in one frame's estimate.
 struct MarkerResult {

@@ -38,6 +38,16 @@ FrameRow frame_row(const FrameResult& result, std::int64_t taken_ns,
     row.witness_y_nm = static_cast<float>(d.witness_nm.y);
     row.witnesses_used = static_cast<std::uint16_t>(d.witnesses_used);
   }
+  const control::AxialEstimate& z = result.axial;
+  row.z_valid = z.valid;
+  if (z.valid) {
+    row.z_nm = static_cast<float>(z.z_nm);
+    row.z_sd_nm = static_cast<float>(std::sqrt(z.variance_nm2));
+    row.frame_z_nm = static_cast<float>(z.frame_z_nm);
+    row.frame_z_sd_nm = static_cast<float>(std::sqrt(z.frame_variance_nm2));
+    row.z_markers_used = static_cast<std::uint16_t>(z.markers_used);
+  }
+  if (z.valid && z.witness_valid) row.witness_z_nm = static_cast<float>(z.witness_z_nm);
   row.in_lock = result.in_lock;
   if (has_set_point(result)) {
     row.set_x_nm = result.moved_nm.x;
@@ -57,7 +67,8 @@ FrameRow frame_row(const FrameResult& result, std::int64_t taken_ns,
 
 LocalizationRow localization_row(std::uint64_t frame_id, const control::Marker& marker,
                                  const control::MarkerObservation& o,
-                                 const control::MarkerResult& result) noexcept {
+                                 const control::MarkerResult& result,
+                                 const control::AxialResult& axial, bool measures_z) noexcept {
   LocalizationRow row;
   row.frame_id = frame_id;
   row.marker_id = marker.id;
@@ -72,6 +83,15 @@ LocalizationRow localization_row(std::uint64_t frame_id, const control::Marker& 
   row.sigma_px = o.sigma_px;
   row.amplitude_adu = o.amplitude_adu;
   row.background_adu = o.background_adu;
+  if (measures_z) {
+    row.sigma_x_px = o.sigma_x_px;
+    row.sigma_y_px = o.sigma_y_px;
+  }
+  if (axial.read) {
+    row.z_nm = static_cast<float>(axial.z_nm);
+    row.z_sd_nm = static_cast<float>(axial.sd_nm);
+  }
+  if (axial.referenced) row.residual_z_nm = static_cast<float>(axial.residual_nm);
   if (result.health != control::MarkerHealth::Unreferenced) {
     row.residual_x_nm = static_cast<float>(result.residual_nm.x);
     row.residual_y_nm = static_cast<float>(result.residual_nm.y);

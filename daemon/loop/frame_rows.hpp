@@ -10,8 +10,11 @@ namespace driftd::daemon {
 
 record::FrameRow frame_row(const FrameResult& result, std::int64_t taken_ns,
                            std::uint32_t reference) noexcept;
+/// @param measures_z  from widths
 record::LocalizationRow localization_row(std::uint64_t frame_id, const control::Marker& marker,
                                          const control::MarkerObservation& observation,
-                                         const control::MarkerResult& result) noexcept;
+                                         const control::MarkerResult& result,
+                                         const control::AxialResult& axial,
+                                         bool measures_z) noexcept;
 
 }  // namespace driftd::daemon

@@ -48,7 +48,10 @@ bool LockSession::kept_reference_is_due(const control::DriftEstimate& drift) noe
       std::abs(drift.frame_drift_nm.x - before_nm.x) <= resumption_->largest_move_nm &&
       std::abs(drift.frame_drift_nm.y - before_nm.y) <= resumption_->largest_move_nm;
   if (!is_near) frames_to_resume_ = 1;
-  if (is_near) set_->estimator.restart_average();  // the stage moves from the next frame on
+  if (is_near) {  // the stage moves from the next frame on
+    set_->estimator.restart_average();
+    set_->axial.restart_average();
+  }
   return is_near;
 }
 

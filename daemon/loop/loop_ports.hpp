@@ -17,6 +17,7 @@
 #include "daemon/loop/loop_values.hpp"
 #include "daemon/loop/observer_worker.hpp"
 #include "daemon/loop/record_feed.hpp"
+#include "daemon/loop/reflection_reader.hpp"
 
 namespace driftd::daemon {
 
@@ -37,7 +38,9 @@ struct LoopPorts {
   std::atomic<double> driver_hz{0};
   std::shared_ptr<RecordFeed> record;     ///< loop -> recorder; set before the loop runs, or never
   std::shared_ptr<FrameRing> raw_frames;  ///< loop -> frame saver; likewise
-  ObserverPorts observer;                 ///< loop <-> the thread that tunes the observer
+  std::unique_ptr<ReflectionReader>
+      reflection;          ///< of axial.reflection; set before the loop runs, or never
+  ObserverPorts observer;  ///< loop <-> the thread that tunes the observer
   LatencyHistogram cut, fit, control;
   std::atomic<bool> stop{false};
   Clock clock = monotonic_ns;

@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "camera/frame.hpp"
+#include "control/axial/axial_estimator.hpp"
+#include "control/axial/reflection_estimator.hpp"
 #include "control/drift/drift_estimator.hpp"
 #include "control/drift/marker_trust.hpp"
 #include "control/drift/roi_tracker.hpp"
@@ -48,6 +50,7 @@ struct FrameResult {
   control::CorrectionLimits limits = {};  ///< that the correction keeps
   /// Publisher::broken() as the loop knew it when it computed the correction.
   std::uint64_t chain = 0;
+  control::AxialEstimate axial = {};
 };
 
 /// Whether there is a place where the lock is to hold the sample.
@@ -61,6 +64,7 @@ struct MarkerSet {
   control::DriftEstimator estimator;
   control::RoiTracker tracker;
   control::MarkerTrust trust;
+  control::AxialEstimator axial;
   /// A fitter for ROIs of the markers' side; none: the loop's first fitter.
   std::shared_ptr<fitter::LiveFitter> fitter = nullptr;
   bool roles_stay = false;  ///< somebody chose them: witnesses do not take turns
@@ -71,6 +75,7 @@ struct MarkersReport {
   std::uint64_t frame_id = 0;
   std::int64_t arrival_ns = 0;
   std::uint64_t commands_taken = 0;  ///< the loop's, before that frame
+  bool measures_z = false;           ///< from widths; else entries say nothing of it
   std::size_t count = 0;
   struct Entry {
     control::Marker marker;
@@ -79,6 +84,7 @@ struct MarkersReport {
     control::RoiOrigin roi;
     control::MarkerReference reference;
     control::MarkerStanding standing;
+    control::AxialResult axial;
   };
   std::array<Entry, control::kMaxMarkers> entries;
 };
@@ -145,6 +151,8 @@ struct LoopReport {
   /// How far the place that the stage tells is from that of the stage model, nm; rms of the last
   /// seconds; not a number: the stage tells none.
   double stage_off_nm = std::numeric_limits<double>::quiet_NaN();
+  bool measures_z = false;             ///< else `axial` says nothing
+  control::AxialEstimate axial;        ///< of the newest frame, as `drift` is
   bool ended = false;                  ///< the recording is over
   const char* fitter = "";             ///< what fits now; the fitter's own text
   const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
@@ -196,6 +204,9 @@ struct LoopSettings {
   double pixel_size_nm;
   std::int64_t exposure_ns;  ///< the frame was taken in the middle of it ...
   std::int64_t readout_ns;   ///< ... and popped this long after its end
+  /// That z is read by, from widths; none: it is not.
+  std::shared_ptr<const control::WidthCurve> curve;
+  control::ReflectionSettings reflection;  ///< with LoopPorts::reflection alone
 };
 
 /// A lock goes back to the references that the markers have, instead of taking new ones.

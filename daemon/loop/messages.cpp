@@ -46,13 +46,16 @@ constexpr std::array<std::string_view, 8> kLimitedText = {
 std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,
                                  const FrameResult& result) noexcept {
   const control::DriftEstimate& d = result.drift;
+  const control::AxialEstimate& z = result.axial;
   return format_into(
       buffer,
       R"(position {{"v":1,"seq":{},"session":"{}","frame_id":{},"camera_time_ns":{},"arrival_ns":{},)"
       R"("state":"{}","valid":{},"x_nm":{:.4f},"y_nm":{:.4f},"x_sd_nm":{:.4f},"y_sd_nm":{:.4f},)"
       R"("xy_cov_nm2":{:.6f},"frame_x_nm":{:.4f},"frame_y_nm":{:.4f},"markers_used":{},)"
       R"("markers_total":{},"witness_x_nm":{:.4f},"witness_y_nm":{:.4f},"witnesses_used":{},)"
-      R"("in_lock":{},"coasting":{},"set_x_nm":{:.4f},"set_y_nm":{:.4f},"moving":{}}})",
+      R"("in_lock":{},"coasting":{},"set_x_nm":{:.4f},"set_y_nm":{:.4f},"moving":{},)"
+      R"("z_nm":{:.4f},"z_sd_nm":{:.4f},"frame_z_nm":{:.4f},"frame_z_sd_nm":{:.4f},)"
+      R"("witness_z_nm":{:.4f}}})",
       seq, session, result.frame_id, result.camera_time_ns, result.arrival_ns,
       control::name_of(result.state), d.valid, Number{d.drift_nm.x, d.valid},
       Number{d.drift_nm.y, d.valid}, Number{std::sqrt(d.covariance_nm2.xx), d.valid},
@@ -61,7 +64,10 @@ std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::
       d.markers_total, Number{d.witness_nm.x, d.witness_valid},
       Number{d.witness_nm.y, d.witness_valid}, d.witnesses_used, result.in_lock, result.coasting,
       Number{result.moved_nm.x, has_set_point(result)},
-      Number{result.moved_nm.y, has_set_point(result)}, result.moving);
+      Number{result.moved_nm.y, has_set_point(result)}, result.moving, Number{z.z_nm, z.valid},
+      Number{std::sqrt(z.variance_nm2), z.valid}, Number{z.frame_z_nm, z.valid},
+      Number{std::sqrt(z.frame_variance_nm2), z.valid},
+      Number{z.witness_z_nm, z.valid && z.witness_valid});
 }
 
 std::string_view format_correction(MessageBuffer& buffer, std::uint64_t seq,

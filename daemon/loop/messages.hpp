@@ -18,7 +18,7 @@ namespace driftd::daemon {
 constexpr std::string_view kVersion = DRIFTD_VERSION;
 
 /// Room for the longest frame message.
-using MessageBuffer = std::array<char, 1024>;
+using MessageBuffer = std::array<char, 1280>;
 
 /// "position {...}" and "correction {...}".
 std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,

@@ -19,6 +19,11 @@ constexpr auto kPopTimeout =
 /// virtual machine.
 constexpr auto kSendingTime = std::chrono::milliseconds(4);
 
+/// Whether not all pixels are equal: a fit takes those for bad input, too, as what is saturated.
+bool differ(const std::uint16_t* pixels, int count) noexcept {
+  return std::any_of(pixels, pixels + count, [first = *pixels](auto p) { return p != first; });
+}
+
 void nap() noexcept {
   constexpr timespec kMillisecond{0, 1'000'000};
   nanosleep(&kMillisecond, nullptr);
@@ -92,6 +97,7 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       break;
     case LoopCommand::Kind::Markers:
       std::swap(set_, command.markers);
+      reflection_.forget();
       ++references_;
       supervisor_.forget_drift();
       residual_.new_reference();
@@ -119,12 +125,21 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       supervisor_.stop_move();
       break;
     case LoopCommand::Kind::Settings:
-      settings_ = *command.settings;
+      change_z(*command.settings);
+      std::swap(settings_, *command.settings);  // the old curve is not freed here
       supervisor_.change_settings(settings_.supervisor);
       gate_.change_settings(settings_.gate);
       ports_.retired_settings.push(std::move(command.settings));
       break;
   }
+}
+
+/// What would be read otherwise by the next settings has a new zero.
+void TrackingLoop::change_z(const LoopSettings& next) noexcept {
+  if (set_ && settings_.curve != next.curve) set_->axial.change_curve();
+  if (settings_.reflection.nm_per_px != next.reflection.nm_per_px ||
+      settings_.reflection.angle_rad != next.reflection.angle_rad)
+    reflection_.forget();
 }
 
 /// Markers were found again away from their ROIs. Their references stay, so that the drift is how
@@ -149,8 +164,7 @@ void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
   } else {
     const bool away = status == camera::PopStatus::Disconnected;
     if (away) camera_clock_.restart();
-    if (supervisor_.without_frame(last_arrival_ns_, now_ns, away) && set_)
-      set_->estimator.restart_average();
+    if (supervisor_.without_frame(last_arrival_ns_, now_ns, away)) restart_average();
     session_.tell_change();
     session_.without_frame(now_ns);
     session_.end_calibration_if_over();
@@ -201,6 +215,9 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
     measured_ns = ports_.clock();
     estimate(frame, result, facts);
   }
+  if (ports_.reflection)
+    result.axial = reflection_.update(settings_.reflection, ports_.reflection->read(frame),
+                                      set_ ? &set_->estimator : nullptr);
   supervise(facts, result);
   if (set_) ports_.control.record(ports_.clock() - measured_ns);
   result.state = supervisor_.lock().state;
@@ -259,15 +276,22 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const fitter::Localization& fit = i < fits.size() ? fits[i] : not_fitted;
     last_fits_[i] = fit;
+    const bool inside = observations_[i].inside_frame;
     observations_[i] = {.fitted = fitter::converged(fit.status),
-                        .inside_frame = observations_[i].inside_frame,
+                        .inside_frame = inside,
                         .x_px = last_origins_[i].x_px + static_cast<double>(fit.x_px),
                         .y_px = last_origins_[i].y_px + static_cast<double>(fit.y_px),
                         .x_sd_px = fit.x_sd_px,
                         .y_sd_px = fit.y_sd_px,
-                        .sigma_px = fit.sigma_x_px,
+                        .sigma_px = control::mean_width(fit.sigma_x_px, fit.sigma_y_px),
                         .amplitude_adu = fit.amplitude_adu,
-                        .background_adu = fit.background_adu};
+                        .background_adu = fit.background_adu,
+                        .sigma_x_px = fit.sigma_x_px,
+                        .sigma_y_px = fit.sigma_y_px,
+                        .sigma_x_sd_px = fit.sigma_x_sd_px,
+                        .sigma_y_sd_px = fit.sigma_y_sd_px,
+                        .saturated = inside && fit.status == fitter::FitStatus::BadInput &&
+                                     differ(fits_markers.staging(i), side_px * side_px)};
   }
   ports_.fit.record(ports_.clock() - cut_ns);
 }
@@ -276,8 +300,10 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& result,
                             control::FrameFacts& facts) noexcept {
   control::DriftEstimator& estimator = set_->estimator;
   const bool was_referencing = estimator.referencing();
-  result.drift = estimator.update(
-      std::span<const control::MarkerObservation>(observations_).first(estimator.markers().size()));
+  const auto observations =
+      std::span<const control::MarkerObservation>(observations_).first(estimator.markers().size());
+  result.drift = estimator.update(observations);
+  if (settings_.curve) result.axial = set_->axial.update(*settings_.curve, observations, estimator);
   facts.drift = &result.drift;
   facts.new_reference =
       (was_referencing && !estimator.referencing()) || session_.kept_reference_is_due(result.drift);
@@ -289,6 +315,12 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& result,
     report_.markers_gone_since_ns = frame.arrival_ns;
   }
   if (facts.new_reference) mean_square_x_nm2_ = mean_square_y_nm2_ = 0;  // a new zero
+}
+
+void TrackingLoop::restart_average() noexcept {
+  if (!set_) return;
+  set_->estimator.restart_average();
+  set_->axial.restart_average();
 }
 
 void TrackingLoop::follow_rois(const FrameResult& result, bool new_reference) noexcept {
@@ -319,7 +351,7 @@ void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& result) no
   supervisor_.law().set_driver_hz(ports_.driver_hz.load(std::memory_order_relaxed));
   facts.excitation_nm = session_.excitation_nm(facts.now_ns);
   const control::Decision decision = supervisor_.decide(facts);
-  if (decision.restart_average && set_) set_->estimator.restart_average();
+  if (decision.restart_average) restart_average();
   if (decision.has_correction) {
     result.has_correction = true;
     result.probe = decision.probe;

@@ -41,6 +41,7 @@ class TrackingLoop {
   void take_commands() noexcept;
   void obey(LoopCommand& command) noexcept;
   void compare_place() noexcept;
+  void change_z(const LoopSettings& next) noexcept;
   void move_rois(control::Vec2 displacement_px) noexcept;
   void forget_fits() noexcept;
   void without_frame(camera::PopStatus status) noexcept;
@@ -54,6 +55,7 @@ class TrackingLoop {
   void measure(const camera::Frame& frame) noexcept;
   void estimate(const camera::Frame& frame, FrameResult& result,
                 control::FrameFacts& facts) noexcept;
+  void restart_average() noexcept;
   void follow_rois(const FrameResult& result, bool new_reference) noexcept;
   void supervise(control::FrameFacts& facts, FrameResult& result) noexcept;
   void see_late_send(const Publisher::Sent& sent, std::int64_t now_ns) noexcept;
@@ -87,6 +89,7 @@ class TrackingLoop {
   StageOffset stage_off_;
   std::int64_t place_ns_ = 0;  ///< of the last that was compared
   CameraClock camera_clock_;
+  control::ReflectionEstimator reflection_;
   LoopReport report_;
   FrameResult result_;              ///< of the frame tracked last
   std::int64_t taken_ns_ = 0;       ///< of the frame popped last

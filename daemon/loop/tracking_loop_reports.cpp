@@ -17,6 +17,8 @@ constexpr double kRmsTimeConstantNs = 5e9;  // "the last seconds" of status.drif
 void TrackingLoop::account(const control::DriftEstimate& drift) noexcept {
   const double period_ns = supervisor_.period().ns();
   report_.drift = drift;
+  report_.measures_z = settings_.curve != nullptr || ports_.reflection != nullptr;
+  report_.axial = result_.axial;
   // The controller has the last lock's until the next one engages.
   report_.total_nm = session_.engaged_id() == session_.id() ? supervisor_.controller().total_nm()
                                                             : control::Vec2{};
@@ -133,11 +135,14 @@ void TrackingLoop::report_markers() noexcept {
   out.frame_id = result_.frame_id;
   out.arrival_ns = result_.arrival_ns;
   out.commands_taken = report_.commands_taken;
+  out.measures_z = settings_.curve != nullptr;
   out.count = set_ ? set_->estimator.markers().size() : 0;
   for (std::size_t i = 0; i < out.count; ++i) {
     out.entries[i] = {set_->estimator.markers()[i], observations_[i],
                       set_->estimator.results()[i], last_origins_[i],
-                      set_->estimator.reference(i), set_->trust.standing(i)};
+                      set_->estimator.reference(i), set_->trust.standing(i),
+                      set_->axial.results()[i]};
+    set_->axial.add_reference(i, out.entries[i].reference);
   }
   ports_.markers.publish();
 }
@@ -153,8 +158,9 @@ void TrackingLoop::record_frame() noexcept {
     return;
   }
   for (std::size_t i = 0; i < count; ++i) {
-    feed->localizations.push(localization_row(result_.frame_id, set_->estimator.markers()[i],
-                                              observations_[i], set_->estimator.results()[i]));
+    feed->localizations.push(localization_row(
+        result_.frame_id, set_->estimator.markers()[i], observations_[i],
+        set_->estimator.results()[i], set_->axial.results()[i], settings_.curve != nullptr));
   }
   feed->frames.push({.row = frame_row(result_, taken_ns_, references_),
                      .handed_ns = result_.handed_ns,

@@ -298,6 +298,7 @@ bool MarkerKeeper::adopt(const std::vector<control::Marker>& markers,
   if (!references.empty()) {
     MarkerSet& set = *command.markers;
     set.estimator.set_references(references);
+    set.axial.set_references(references, set.estimator);
     set.tracker.move_all(set.estimator.reference_px(), displacement_px);
   }
   command.markers->fitter = result.fitter ? result.fitter->fitter : fitter_.fitter;

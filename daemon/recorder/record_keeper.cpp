@@ -20,7 +20,7 @@ using Level = EventLog::Level;
 constexpr const char* kEvent = "record";
 constexpr std::int64_t kPatienceNs = 1'500'000'000;  // of those who ask; driftctl's is 2 s
 constexpr std::int64_t kWaitsToTellNs = 5'000'000'000;
-constexpr std::int64_t kCountersEveryNs = 1'000'000'000;
+constexpr std::int64_t kSlowRowsEveryNs = 1'000'000'000;
 constexpr std::int64_t kMegabyte = 1'000'000;
 constexpr std::int64_t kMinuteNs = 60'000'000'000;
 
@@ -42,12 +42,13 @@ std::filesystem::path records_folder(const config::Record& record) {
 RecordKeeper::RecordKeeper(const config::Config& config, std::string session,
                            std::shared_ptr<RecordFeed> feed, camera::FrameSource& source,
                            CameraWatch& camera, LoopControl& loop, StageChannel& stage,
-                           EventLog& events)
+                           const PatternWatch& pattern, EventLog& events)
     : config_(config),
       session_(std::move(session)),
       source_(source),
       camera_(camera),
       loop_(loop),
+      pattern_(pattern),
       events_(events),
       feed_(std::move(feed)),
       recorder_(feed_) {
@@ -135,7 +136,7 @@ void RecordKeeper::follow(const LockChange& change, std::int64_t /*now_ns*/) {
 void RecordKeeper::turn(std::int64_t now_ns) {
   for (const RecordNotice& notice : recorder_.desk().take_notices()) tell(notice, now_ns);
   const RecordStatus status = recorder_.desk().status();
-  if (status.recording) add_counters(now_ns);
+  if (status.recording) add_slow_rows(now_ns);
   tell_delays(status, now_ns);
   const bool late = !waiting_.empty() && now_ns > waiting_.front().until_ns;
   if (late) {
@@ -145,9 +146,9 @@ void RecordKeeper::turn(std::int64_t now_ns) {
   }
 }
 
-void RecordKeeper::add_counters(std::int64_t now_ns) {
-  if (now_ns < next_counters_ns_) return;
-  next_counters_ns_ = now_ns + kCountersEveryNs;
+void RecordKeeper::add_slow_rows(std::int64_t now_ns) {
+  if (now_ns < next_slow_ns_) return;
+  next_slow_ns_ = now_ns + kSlowRowsEveryNs;
   const camera::SourceCounters c = source_.counters();
   recorder_.desk().add(&SlowRows::counters,
                        record::CounterRow{.time_ns = now_ns,
@@ -159,6 +160,9 @@ void RecordKeeper::add_counters(std::int64_t now_ns) {
                                           .resent_packets = c.resent_packets,
                                           .disconnects = c.disconnects,
                                           .not_recorded = feed_->not_recorded.load()});
+  const LoopReport& loop = loop_.report();
+  if (loop.is_current(loop.tracked_ns, now_ns))
+    recorder_.desk().add(&SlowRows::pattern, pattern_row(pattern_.change(), now_ns));
 }
 
 /// A disk that is too slow or stands still.

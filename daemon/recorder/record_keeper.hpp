@@ -16,6 +16,7 @@
 #include "daemon/loop/loop_control.hpp"
 #include "daemon/recorder/recorder.hpp"
 #include "daemon/stage/stage_channel.hpp"
+#include "daemon/status/pattern_watch.hpp"
 #include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
@@ -29,7 +30,7 @@ class RecordKeeper {
   /// @param feed  that the loop and the publisher fill
   RecordKeeper(const config::Config& config, std::string session, std::shared_ptr<RecordFeed> feed,
                camera::FrameSource& source, CameraWatch& camera, LoopControl& loop,
-               StageChannel& stage, EventLog& events);
+               StageChannel& stage, const PatternWatch& pattern, EventLog& events);
 
   /// Answered when the file is there, or cannot be made; a recording that runs goes on.
   void start(Answer answer, std::int64_t now_ns);
@@ -59,13 +60,14 @@ class RecordKeeper {
   void raise(const RecordNotice& notice);
   void tell_delays(const RecordStatus& status, std::int64_t now_ns);
   void answer_all(const Outcome& outcome);
-  void add_counters(std::int64_t now_ns);
+  void add_slow_rows(std::int64_t now_ns);
 
   const config::Config& config_;
   std::string session_;
   camera::FrameSource& source_;
   CameraWatch& camera_;
   LoopControl& loop_;
+  const PatternWatch& pattern_;
   EventLog& events_;
   std::shared_ptr<RecordFeed> feed_;
   Recorder recorder_;
@@ -76,7 +78,7 @@ class RecordKeeper {
   Cause cause_ = Cause::Command;
   std::string problem_;  ///< why the last recording ended or could not begin; "" when ordered
   std::uint64_t not_recorded_before_ = 0, not_recorded_told_ = 0;
-  std::int64_t next_counters_ns_ = 0;
+  std::int64_t next_slow_ns_ = 0;
   bool told_waits_ = false;
 };
 

@@ -51,6 +51,7 @@ void RecordWriter::turn(RecorderDesk::Orders& orders) {
   std::ranges::move(orders.rows.events, std::back_inserter(slow_.events));
   std::ranges::move(orders.rows.stage, std::back_inserter(slow_.stage));
   std::ranges::move(orders.rows.counters, std::back_inserter(slow_.counters));
+  std::ranges::move(orders.rows.pattern, std::back_inserter(slow_.pattern));
   drain();
   const std::int64_t now_ns = monotonic_ns();
   if (orders.end || orders.quit)
@@ -207,6 +208,7 @@ void RecordWriter::write(bool everything) {
   file_->append(std::span<const record::ClockRow>(clocks_));
   file_->append(std::span<const record::CounterRow>(slow_.counters));
   file_->append(std::span<const record::Event>(slow_.events));
+  file_->append(std::span<const record::PatternRow>(slow_.pattern));
   file_->flush();
   frames_.erase(frames_.begin(), after(frames_, rows));
   counts_.erase(counts_.begin(), after(counts_, rows));

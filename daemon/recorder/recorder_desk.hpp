@@ -62,6 +62,7 @@ struct SlowRows {
   std::vector<record::Event> events;
   std::vector<record::StageRow> stage;
   std::vector<record::CounterRow> counters;
+  std::vector<record::PatternRow> pattern;
 };
 
 class RecorderDesk {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 
 #include "control/search/turned_constellation.hpp"
 #include "fitter/cuda_fitter.hpp"
@@ -151,13 +152,21 @@ config::Config with_range(config::Config config, const camera::SourceInfo& sourc
 FitterWish fitter_wish(const config::Config& config, camera::PixelFormat format) {
   const config::Camera& camera = config.camera;
   const double range_adu = saturation_adu(config, format) - camera.offset_adu;
+  config::Estimator estimator = config.fitter.estimator;
+  std::string estimator_reason;
+  if (estimator == config::Estimator::Auto && config.axial.by_widths()) {
+    const bool astigmatic = config.axial.method == control::AxialMethod::Astigmatic;
+    estimator = astigmatic ? config::Estimator::Poisson : config::Estimator::LeastSquares;
+    estimator_reason = std::string("axial.method is `") + (astigmatic ? "astigmatic`" : "defocus`");
+  }
   return {.backend = config.fitter.backend,
-          .estimator = config.fitter.estimator,
+          .estimator = estimator,
           .gain_known = camera.gain_e_per_adu > 0,
           .frame_rate_hz = camera.frame_rate_hz,
           .spots = {.sigma_px = config::with_sizes(config).optics.spot_sigma_px,
                     .background_adu = camera.offset_adu + range_adu / 32,
-                    .peak_adu = range_adu / 3}};
+                    .peak_adu = range_adu / 3},
+          .estimator_reason = std::move(estimator_reason)};
 }
 
 FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat format,
@@ -175,6 +184,8 @@ FitterMakers fitter_makers(const config::Config& config, camera::PixelFormat for
 fitter::FitOptions fit_options(const config::Config& config, camera::PixelFormat format,
                                fitter::Estimator estimator) {
   fitter::FitOptions options;
+  if (config.axial.method == control::AxialMethod::Astigmatic)
+    options.model = fitter::Model::EllipticalGaussian;
   options.estimator = estimator;
   options.saturation_adu = static_cast<float>(saturation_adu(config, format));
   options.noise = {static_cast<float>(config.camera.gain_e_per_adu),
@@ -187,6 +198,16 @@ bool wants_sizes(const config::Config& config) {
   return config.markers.mode == config::MarkerMode::Auto &&
          (config.optics.spot_sigma_px == 0 || config.fitter.roi_px == 0);
 }
+
+namespace {
+
+control::LeftOut left_out(const config::Config& config) {
+  if (config.axial.method != control::AxialMethod::Reflection) return {};
+  const config::Reflection& r = config.reflection;
+  return {.x_px = r.x_px, .y_px = r.y_px, .side_px = r.roi_px};
+}
+
+}  // namespace
 
 control::DetectionSettings detection_settings(const config::Config& config,
                                               camera::PixelFormat format) {
@@ -207,7 +228,8 @@ control::DetectionSettings open_detection_settings(const config::Config& config,
           .saturation_adu = saturation_adu(config, format),
           .max_residual_ratio = kMostResidualRatio,
           .witness_fraction = m.witness_fraction,
-          .min_for_witness = m.min_for_witness};
+          .min_for_witness = m.min_for_witness,
+          .left_out = left_out(config)};
 }
 
 control::ConstellationSettings constellation_settings(const config::Config& config) {
@@ -251,7 +273,27 @@ LoopSettings loop_settings(const config::Config& config, const camera::SourceInf
       .max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6),
       .pixel_size_nm = config.optics.pixel_size_nm,
       .exposure_ns = to_ns(source.exposure_us, 1e3),
-      .readout_ns = to_ns(config.camera.readout_us, 1e3)};
+      .readout_ns = to_ns(config.camera.readout_us, 1e3),
+      .curve = config.axial.read,
+      .reflection = {.nm_per_px = config.reflection.nm_per_px,
+                     .angle_rad = config.reflection.angle_deg * std::numbers::pi / 180,
+                     .max_width_change = config.drift.max_width_change,
+                     .average_frames = config.drift.average_frames}};
+}
+
+std::unique_ptr<ReflectionReader> make_reflection_reader(const config::Config& config,
+                                                         camera::PixelFormat format) {
+  if (config.axial.method != control::AxialMethod::Reflection) return nullptr;
+  const config::Reflection& r = config.reflection;
+  const fitter::FitOptions options =
+      fit_options(config, format,
+                  config.camera.gain_e_per_adu > 0 ? fitter::Estimator::PoissonLikelihood
+                                                   : fitter::Estimator::ImplicitLeastSquares);
+  const auto first = [&](double middle_px) {
+    return static_cast<int>(std::lround(middle_px - 0.5 * (r.roi_px - 1)));
+  };
+  return std::make_unique<ReflectionReader>(fitter::make_cpu_live_fitter(r.roi_px, 1, options),
+                                            first(r.x_px), first(r.y_px));
 }
 
 control::EstimatorSettings estimator_settings(const config::Config& config) {
@@ -269,7 +311,8 @@ std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
   const int roi_px = config::with_sizes(config).fitter.roi_px;
   auto set = std::make_unique<MarkerSet>(
       MarkerSet{control::DriftEstimator(estimator_settings(config)),
-                control::RoiTracker(roi_px, kRoiHysteresisPx), control::MarkerTrust(markers)});
+                control::RoiTracker(roi_px, kRoiHysteresisPx), control::MarkerTrust(markers),
+                control::AxialEstimator(estimator_settings(config), markers.size())});
   set->estimator.set_markers(markers);
   set->tracker.set_markers(markers);
   return set;

@@ -12,6 +12,7 @@
 #include "control/search/constellation.hpp"
 #include "control/search/marker_detection.hpp"
 #include "daemon/loop/loop_values.hpp"
+#include "daemon/loop/reflection_reader.hpp"
 #include "daemon/setup/fitter_choice.hpp"
 #include "fitter/fitter.hpp"
 
@@ -59,6 +60,9 @@ control::ConstellationSettings constellation_settings(const config::Config& conf
 control::ConstellationSettings place_settings(const config::Config& config);
 /// @param source  gives the exposure that the camera really took
 LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source);
+/// Null without axial.method `reflection`. @throws fitter::FitterError
+std::unique_ptr<ReflectionReader> make_reflection_reader(const config::Config& config,
+                                                         camera::PixelFormat format);
 control::EstimatorSettings estimator_settings(const config::Config& config);
 std::unique_ptr<MarkerSet> make_marker_set(const config::Config& config,
                                            const std::vector<control::Marker>& markers);

@@ -85,11 +85,14 @@ ChosenFitter choose_fitter(const FitterWish& wish,
     chosen.estimator_reason = std::move(reason);
     return chosen;
   };
+  const auto because = [&](const char* configured) {
+    return wish.estimator_reason.empty() ? configured : wish.estimator_reason;
+  };
   switch (wish.estimator) {
     case config::Estimator::LeastSquares:
-      return with(Estimator::ImplicitLeastSquares, "fitter.estimator is `least_squares`");
+      return with(Estimator::ImplicitLeastSquares, because("fitter.estimator is `least_squares`"));
     case config::Estimator::Poisson:
-      return with(Estimator::PoissonLikelihood, "fitter.estimator is `poisson`");
+      return with(Estimator::PoissonLikelihood, because("fitter.estimator is `poisson`"));
     case config::Estimator::Auto:
       break;
   }

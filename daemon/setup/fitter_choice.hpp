@@ -31,6 +31,7 @@ struct FitterWish {
   bool gain_known;       ///< without, there is no Poisson likelihood
   double frame_rate_hz;  ///< 0: not known
   TrialSpots spots;
+  std::string estimator_reason = {};  ///< why `estimator` is not fitter.estimator's; "": it is
 };
 
 struct ChosenFitter {

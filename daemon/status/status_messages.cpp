@@ -295,8 +295,10 @@ nlohmann::json status_json(const StatusInputs& in) {
             {"refused", in.refused},
             {"queue_dropped", loop.queue_dropped}}},
           {"drift", drift_json(in)},
+          {"axial", in.axial},
           {"residual", residual_json(in)},
           {"markers", marker_counts_json(in)},
+          {"pattern", is_current(in, in.loop.tracked_ns) ? in.pattern : json(nullptr)},
           {"record", in.record},
           {"raw_frames", in.raw_frames},
           {"wire",
@@ -328,6 +330,7 @@ nlohmann::json status_json(const StatusInputs& in) {
 
 nlohmann::json markers_json(const MarkersReport& report, double pixel_size_nm) {
   json list = json::array();
+  const bool widths = report.measures_z;
   for (std::size_t i = 0; i < report.count; ++i) {
     const MarkersReport::Entry& e = report.entries[i];
     const control::MarkerObservation& o = e.observation;
@@ -355,7 +358,14 @@ nlohmann::json markers_json(const MarkersReport& report, double pixel_size_nm) {
                     {"moved_x_nm", number_or_null(standing.moved_nm.x, referenced)},
                     {"moved_y_nm", number_or_null(standing.moved_nm.y, referenced)},
                     {"walk_x_nm_per_min", number_or_null(standing.walk_nm_per_min.x, referenced)},
-                    {"walk_y_nm_per_min", number_or_null(standing.walk_nm_per_min.y, referenced)}});
+                    {"walk_y_nm_per_min", number_or_null(standing.walk_nm_per_min.y, referenced)},
+                    {"sigma_x_px", number_or_null(o.sigma_x_px, widths && o.fitted)},
+                    {"sigma_y_px", number_or_null(o.sigma_y_px, widths && o.fitted)},
+                    {"z_nm", number_or_null(e.axial.z_nm, e.axial.read)},
+                    {"z_sd_nm", number_or_null(e.axial.sd_nm, e.axial.read)},
+                    {"dz_nm", number_or_null(e.axial.displacement_nm, e.axial.referenced)},
+                    {"residual_z_nm", number_or_null(e.axial.residual_nm, e.axial.referenced)},
+                    {"z_reason", widths ? json(control::name_of(e.axial.reason)) : nullptr}});
   }
   return {{"frame_id", report.frame_id}, {"arrival_ns", report.arrival_ns}, {"markers", list}};
 }

@@ -47,6 +47,8 @@ struct StatusInputs {
   std::uint64_t marker_searches = 0;                     ///< for markers that had left their ROIs
   std::uint64_t markers_found_again = 0;                 ///< how many of these found them
   bool markers_chosen = false;                           ///< by command
+  nlohmann::json pattern = nullptr;                      ///< pattern_json()
+  nlohmann::json axial = nullptr;                        ///< axial_json()
   LatencySummary total, cut, fit, control, publish;
 };
 

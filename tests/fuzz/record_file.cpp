@@ -124,6 +124,7 @@ void check_tables(const record::FileReader& reader) {
   check_table([&] { reader.stage(); });
   check_table([&] { reader.clock(); });
   check_table([&] { reader.counters(); });
+  check_table([&] { reader.pattern(); });
   check_table([&] {
     for (const record::Event& event : reader.events())
       require(event.code.size() < 1000, "an event has a code");

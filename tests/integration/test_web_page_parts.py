@@ -217,6 +217,65 @@ class Parts(Clean):
         self.assertEqual(rows["Vibrations"], ["0.25 nm at 12.30 Hz", "none stands out"])
         self.assertEqual(rows["Least Allan deviation"], ["0.200 nm over 0.004 s"] * 2)
 
+    def part_a_measurement_with_z(self):
+        """A column more; without z there is none."""
+        z, flat = self.browser.module("measure.js", """
+            const axis = {drift_nm_per_min: -3.5, about_line_nm: 1.2, frame_noise_nm: 0.3, promised_noise_nm: 0.31,
+                          allan_s_nm: [[0.002, 0.4]], lines: []};
+            const all = {seconds: 30, frames: 15000, rate_hz: 500, missing_share: 0, markers_allow_nm: [0.2, 0.21], x: axis, y: axis,
+                         markers_allow_z_nm: 1.1, z_missing_share: 0.25, z: {...axis, frame_noise_nm: 1.5}};
+            return [m.figuresOf(all), m.figuresOf({...all, z: null, markers_allow_z_nm: null, z_missing_share: null})];
+            """)
+        self.assertEqual({len(row) for row in z}, {4})
+        self.assertEqual({len(row) for row in flat}, {3})
+        rows = {row[0]: row[1:] for row in z}
+        self.assertEqual(rows["Noise of a frame"][2], "1.500 nm")
+        self.assertEqual(rows["as the markers allow"], ["0.200 nm", "0.210 nm", "1.100 nm"])
+        self.assertEqual(rows["Time"][2], "25.00 % of these without z")
+
+    def part_the_markers_pattern(self):
+        self.assertEqual(self.browser.module("tables.js", """
+            return [m.patternRows(null), m.patternRows(undefined),
+                    m.patternRows({rotation_mrad: -0.01234, rotation_sd_mrad: 0.004, scale_ppm: 3.21, scale_sd_ppm: 2,
+                                   tilt_x_mrad: null, tilt_y_mrad: 0.5, tilt_y_sd_mrad: 0.1})];
+            """), [[], [], [["Markers' pattern turned, x towards y", "\u22120.0123 \u00b1 0.0040 mrad"],
+                            ["Markers' pattern grown", "+3.2 \u00b1 2.0 ppm"],
+                            ["Markers' pattern tilted along y", "+0.500 \u00b1 0.100 mrad"]]])
+
+    def part_z_is_shown_where_it_is_measured(self):
+        """And nothing of it, not even a heading, where it is not."""
+        shown = self.browser.module("tables.js", """
+            const tables = new m.Tables(() => {});
+            const marker = {id: 3, role: "tracking", health: "good", reputation_reason: "good", x_px: 1, y_px: 2};
+            const seen = () => [[...document.querySelectorAll("#markers th[data-z]")].map((th) => !th.hidden),
+                                [...document.getElementById("markers-rows").rows].map((row) => [...row.cells].slice(12).map((cell) => cell.innerText))];
+            const all = [];
+            for (const deep of [{}, {sigma_y_px: 1.4, z_nm: -12.34, residual_z_nm: 5}, {sigma_y_px: 1.4, z_nm: null}, {z_nm: null}]) {
+                tables.setMarkers([{...marker, ...deep}]);
+                all.push(seen());
+            }
+            tables.setMarkers([]);
+            return all;
+            """)
+        self.assertEqual(shown, [[[False, False], [[]]], [[True, True], [["\u221212.3", "+5.0"]]],
+                                 [[True, True], [["\u2013", "\u2013"]]], [[False, False], [[]]]])
+        shown = self.browser.module("state.js", """
+            const state = new m.StateView();
+            const status = {state: "locked", reason: "none", time_ns: 1, state_since_ns: 1, markers: {}, gate: {}};
+            const all = [];
+            for (const axial of [null, {valid: true, warning: "near the end"}, {valid: false, text: "few are read", warning: ""}, {valid: false, reason: "dark"}]) {
+                status.time_ns += 1;
+                state.setSample({in_lock: true, x_nm: 1, y_nm: 2, z_nm: axial?.valid ? -3.21 : null});
+                state.setStatus({...status, axial});
+                all.push(["z-head", "z-now", "z-text"].map((id) => id === "z-head" ? !document.getElementById(id).hidden : document.getElementById(id).innerText));
+            }
+            state.setStatus({...status, time_ns: 9});
+            state.forget();
+            return all;
+            """)
+        self.assertEqual(shown, [[False, "\u2013", ""], [True, "\u22123.2", "Near the end"],
+                                 [True, "\u2013", "No z: few are read"], [True, "\u2013", "No z: dark"]])
+
     def part_a_calibration(self):
         rows = self.browser.module("calibration.js", """
             return m.rowsOf({image_to_stage: [[1, 0.12], [-0.12, 1]], image_to_stage_sd: [[0.01, 0.01], [0.01, 0.01]], delay_us: 3120.4,

@@ -10,6 +10,7 @@
 #include <numbers>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 namespace driftd::clients {
 namespace {
@@ -112,6 +113,28 @@ double number(const json& object, const std::string& key) {
   return value.is_number() ? value.get<double>() : NAN;
 }
 
+/// The same of what an older daemon does not tell.
+double number_if_told(const json& object, const std::string& key) {
+  return object.contains(key) ? number(object, key) : NAN;
+}
+
+/// Places at equal intervals: the way between two that others are missing from is straight.
+class EvenPlaces {
+ public:
+  /// @param step  intervals since the one before
+  void add(double nm, std::uint64_t step) {
+    const double before_nm = nm_.empty() ? nm : nm_.back();
+    if (nm_.empty()) step = 1;
+    for (std::uint64_t s = 1; s <= step; ++s)
+      nm_.push_back(before_nm +
+                    (nm - before_nm) * static_cast<double>(s) / static_cast<double>(step));
+  }
+  const std::vector<double>& nm() const { return nm_; }
+
+ private:
+  std::vector<double> nm_;
+};
+
 std::string remark_on(const MarkerReport& marker, std::size_t messages) {
   if (marker.good_share < kOftenGood)
     return fmt::format("good only in {:.0f} % of the time", 100 * marker.good_share);
@@ -162,7 +185,9 @@ void Measurement::add_position(const json& position) {
                     position.at("arrival_ns"),
                     camera_ns.is_number() ? camera_ns.get<std::int64_t>() : 0,
                     {number(position, "frame_x_nm"), number(position, "frame_y_nm")},
-                    {number(position, "x_sd_nm"), number(position, "y_sd_nm")}};
+                    {number(position, "x_sd_nm"), number(position, "y_sd_nm")},
+                    number_if_told(position, "frame_z_nm"),
+                    number_if_told(position, "z_sd_nm")};
   for (std::size_t axis = 0; axis < 2; ++axis)
     if (!std::isfinite(place.nm[axis]) || !std::isfinite(place.sd_nm[axis])) return;
   if (!places_.empty()) {
@@ -200,6 +225,11 @@ void Measurement::add_markers(const json& message) {
       track->residual_nm[axis].push_back(residual);
       track->sd_nm[axis].push_back(sd);
     }
+    const double residual_z = number_if_told(m, "residual_z_nm");
+    const double sd_z = number_if_told(m, "z_sd_nm");
+    if (!std::isfinite(residual_z) || !std::isfinite(sd_z)) continue;
+    track->residual_nm[2].push_back(residual_z);
+    track->sd_nm[2].push_back(sd_z);
   }
 }
 
@@ -249,22 +279,61 @@ MeasurementReport Measurement::report() const {
         "only {} of {} frames have a position: were markers lost, or was the camera away?",
         places_.size(), intervals + 1));
   for (std::size_t axis = 0; axis < 2; ++axis) {
-    std::vector<double> places_nm, promised_nm;
+    EvenPlaces places;
+    std::vector<double> promised_nm;
     for (std::size_t k = 0; k < places_.size(); ++k) {
       promised_nm.push_back(places_[k].sd_nm[axis]);
-      const double here_nm = places_[k].nm[axis];
-      const std::uint64_t step = k == 0 ? 1 : steps[k - 1];
-      // Between two positions that others are missing from: the straight way.
-      const double before_nm = k == 0 ? here_nm : places_nm.back();
-      for (std::uint64_t s = 1; s <= step; ++s)
-        places_nm.push_back(before_nm + (here_nm - before_nm) * static_cast<double>(s) /
-                                            static_cast<double>(step));
+      places.add(places_[k].nm[axis], k == 0 ? 1 : steps[k - 1]);
     }
-    report.axes[axis] = analyse_axis(places_nm, report.rate_hz);
+    report.axes[axis] = analyse_axis(places.nm(), report.rate_hz);
     report.axes[axis].promised_noise_nm = median(std::move(promised_nm));
   }
   add_scatter(report);
+  add_z(report, steps);
   return report;
+}
+
+/// z has a validity of its own: of the frames with a position some may lack it.
+void Measurement::add_z(MeasurementReport& report, const std::vector<std::uint64_t>& steps) const {
+  EvenPlaces places;
+  std::vector<double> promised_nm;
+  std::uint64_t step = 0;
+  for (std::size_t k = 0; k < places_.size(); ++k) {
+    step += k == 0 ? 1 : steps[k - 1];
+    if (!std::isfinite(places_[k].z_nm) || !std::isfinite(places_[k].z_sd_nm)) continue;
+    promised_nm.push_back(places_[k].z_sd_nm);
+    places.add(places_[k].z_nm, std::exchange(step, 0));
+  }
+  const auto measured = static_cast<double>(promised_nm.size());
+  report.z_missing_share = 1 - measured / static_cast<double>(places_.size());
+  if (report.z_missing_share > kMostMissing || promised_nm.size() < kLeastFrames) return;
+  report.z = analyse_axis(places.nm(), report.rate_hz);
+  report.z->promised_noise_nm = median(std::move(promised_nm));
+  add_scatter_z(report);
+}
+
+void Measurement::add_scatter_z(MeasurementReport& report) const {
+  double weights = 0;
+  for (std::size_t i = 0; i < report.markers.size(); ++i) {
+    const std::vector<double>& residual = markers_[i].residual_nm[2];
+    if (residual.empty()) continue;
+    MarkerAxial z;
+    z.fit_sd_nm = median(markers_[i].sd_nm[2]);
+    z.scatter_nm = scatter(residual);
+    z.wander_nm = wander(residual, z.scatter_nm);
+    const double share =
+        static_cast<double>(residual.size()) / static_cast<double>(marker_messages_);
+    if (!report.markers[i].witness && z.fit_sd_nm > 0 && share > kOftenEnough)
+      weights += 1 / (z.fit_sd_nm * z.fit_sd_nm);
+    report.markers[i].z = z;
+  }
+  report.markers_allow_z_nm = weights > 0 ? 1 / std::sqrt(weights) : 0;
+  for (MarkerReport& marker : report.markers) {
+    if (!marker.z) continue;
+    const double own = marker.z->fit_sd_nm * marker.z->fit_sd_nm;
+    const double mean = report.markers_allow_z_nm * report.markers_allow_z_nm;
+    marker.z->expected_nm = std::sqrt(std::max(0.0, marker.witness ? own + mean : own - mean));
+  }
 }
 
 void Measurement::add_scatter(MeasurementReport& report) const {

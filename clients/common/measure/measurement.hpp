@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,11 @@ struct AxisReport {
   Spectrum spectrum;                 ///< of what the line leaves
 };
 
+/// A marker along z, where that is measured; as in MarkerReport.
+struct MarkerAxial {
+  double fit_sd_nm = 0, scatter_nm = 0, expected_nm = 0, wander_nm = 0;
+};
+
 struct MarkerReport {
   int id = 0;
   bool witness = false;
@@ -39,6 +45,7 @@ struct MarkerReport {
   std::array<double, 2> expected_nm{};  ///< x, y: of scatter_nm, were the promise kept
   std::array<double, 2> wander_nm{};    ///< x, y: what is left of its rms beside the scatter
   std::string remark;                   ///< why it hurts; empty: it does not
+  std::optional<MarkerAxial> z;
 };
 
 struct MeasurementReport {
@@ -50,6 +57,10 @@ struct MeasurementReport {
   /// Standard deviation of a frame's mean that the good tracking markers' fits allow.
   std::array<double, 2> markers_allow_nm{};
   std::vector<MarkerReport> markers;
+  /// Where at least half of the frames with a position have a z.
+  std::optional<AxisReport> z;
+  double z_missing_share = 0;  ///< of the frames with a position; 1: z is not measured
+  double markers_allow_z_nm = 0;
 };
 
 /// Gathers `position`, `markers` and `event` messages of one daemon in one state of the lock.
@@ -69,14 +80,17 @@ class Measurement {
     std::uint64_t frame_id;
     std::int64_t arrival_ns, camera_ns;  ///< camera_ns: 0 without a clock
     std::array<double, 2> nm, sd_nm;
+    double z_nm, z_sd_nm;  ///< not a number: not measured
   };
   struct MarkerTrack {
     int id = 0;
     bool witness = false;
-    std::array<std::vector<double>, 2> residual_nm, sd_nm;
+    std::array<std::vector<double>, 3> residual_nm, sd_nm;  ///< x, y, z
   };
   std::vector<std::uint64_t> steps() const;
+  void add_z(MeasurementReport& report, const std::vector<std::uint64_t>& steps) const;
   void add_scatter(MeasurementReport& report) const;
+  void add_scatter_z(MeasurementReport& report) const;
 
   std::string session_, state_, problem_;
   std::vector<Place> places_;

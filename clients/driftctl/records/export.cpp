@@ -266,6 +266,7 @@ void export_tables(const fs::path& folder, const RecordFiles& record) {
   rows(record::clock_layout(), record.clock());
   rows(record::counters_layout(), record.counters());
   table(record::events_layout(), [&](TextOutput& out) { out.write(csv_lines(record.events())); });
+  rows(record::pattern_layout(), record.pattern());
   fmt::print("{}: one CSV file a table\n", folder.string());
 }
 
@@ -296,6 +297,7 @@ void export_hdf5(const fs::path& file, const RecordFiles& record) {
   out.append(std::span<const record::ClockRow>(record.clock()));
   out.append(std::span<const record::CounterRow>(record.counters()));
   out.append(std::span<const record::Event>(record.events()));
+  out.append(std::span<const record::PatternRow>(record.pattern()));
   out.close(record.end());
   fs::rename(unfinished.path, file);
   fmt::print("{}: {} in one\n", file.string(), counted(record.files().size(), "file"));

@@ -26,6 +26,7 @@ class RecordFiles {
   std::vector<record::ClockRow> clock() const { return all(&record::FileReader::clock); }
   std::vector<record::CounterRow> counters() const { return all(&record::FileReader::counters); }
   std::vector<record::Event> events() const { return all(&record::FileReader::events); }
+  std::vector<record::PatternRow> pattern() const { return all(&record::FileReader::pattern); }
   /// Why the last of them ended; "" when it did not.
   const std::string& end() const noexcept { return files_.back().end(); }
 

@@ -50,6 +50,10 @@ std::string share_of(double part, double whole) {
   return whole > 0 ? fmt::format("{:.3f} %", 100 * part / whole) : "-";
 }
 
+std::string with_sd(double value, double sd, int decimals, const char* unit) {
+  return fmt::format("{} +- {} {}", number(value, decimals), number(sd, decimals), unit);
+}
+
 std::string facts(const RecordSummary& s, const record::Header& header, const std::string& end) {
   const auto pair = [](const std::array<double, 2>& values) {
     return number(values[0], 3) + " / " + number(values[1], 3) + " nm";
@@ -91,10 +95,35 @@ std::string facts(const RecordSummary& s, const record::Header& header, const st
                      last.disconnects - first.disconnects,
                      last.not_recorded - first.not_recorded)});
   }
+  if (const record::PatternRow& last = s.pattern.last; last.time_ns != 0) {
+    rows.push_back({"markers' pattern at the end, against its reference",
+                    "turned " + with_sd(last.rotation_mrad, last.rotation_sd_mrad, 4, "mrad") +
+                        ", grown " + with_sd(last.scale_ppm, last.scale_sd_ppm, 1, "ppm")});
+  }
   std::string html = "<table class=\"facts\">";
   for (const Row& row : rows)
     html += "<tr><th>" + escaped(row[0]) + "</th><td>" + escaped(row[1]) + "</td></tr>\n";
   return html + "</table>\n";
+}
+
+/// A plot for what was measured of it, each with its own unit.
+std::string pattern_plots(const PatternCurves& p) {
+  const auto plot = [&](const char* title, const char* unit, const std::vector<Curve>& curves) {
+    return draw_plot({.title = title, .x_label = "time (s)", .y_label = unit, .height_px = 200},
+                     curves);
+  };
+  const auto any = [](const std::vector<double>& values) {
+    return std::ranges::any_of(values, [](double value) { return std::isfinite(value); });
+  };
+  std::string html;
+  if (any(p.rotation_mrad))
+    html += plot("Rotation about the optical axis, from x towards y", "mrad",
+                 {{"rotation", kBlue, p.time_s, p.rotation_mrad}}) +
+            plot("Growth", "ppm", {{"growth", kOrange, p.time_s, p.scale_ppm}});
+  if (any(p.tilt_x_mrad))
+    html += plot("Tilt: how z has come to grow along x and y", "mrad",
+                 {{"x", kBlue, p.time_s, p.tilt_x_mrad}, {"y", kOrange, p.time_s, p.tilt_y_mrad}});
+  return html.empty() ? html : "<h2>The markers' pattern against its reference</h2>\n" + html;
 }
 
 const char* ground_of(const std::string& state) {
@@ -250,8 +279,8 @@ std::string report_page(const RecordSummary& s, const record::Header& header,
          escaped(title) + "</title><style>" + kStyle + "</style></head><body>\n<h1>" +
          escaped(title) + "</h1>\n" + facts(s, header, end) + "<h2>Drift and correction</h2>\n" +
          drift_plots(s) + "<h2>Residual while locked</h2>\n" + analysis(s) +
-         "<h2>Lost time</h2>\n" + lost_time(s) + "<h2>Latency</h2>\n" + latency(s) +
-         "<h2>Markers</h2>\n" + markers(s) + "<h2>Events</h2>\n" + events(s) +
+         pattern_plots(s.pattern) + "<h2>Lost time</h2>\n" + lost_time(s) + "<h2>Latency</h2>\n" +
+         latency(s) + "<h2>Markers</h2>\n" + markers(s) + "<h2>Events</h2>\n" + events(s) +
          "<details><summary>configuration</summary><pre>" + escaped(header.configuration) +
          "</pre></details>\n</body></html>\n";
 }

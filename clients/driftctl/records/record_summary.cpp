@@ -184,6 +184,18 @@ void add_markers(const RecordFiles& record, double pixel_nm, RecordSummary& summ
   }
 }
 
+void add_pattern(const RecordFiles& record, std::int64_t first_ns, RecordSummary& summary) {
+  PatternCurves& out = summary.pattern;
+  for (const record::PatternRow& row : record.pattern()) {
+    out.time_s.push_back(static_cast<double>(row.time_ns - first_ns) * 1e-9);
+    out.rotation_mrad.push_back(row.rotation_mrad);
+    out.scale_ppm.push_back(row.scale_ppm);
+    out.tilt_x_mrad.push_back(row.tilt_x_mrad);
+    out.tilt_y_mrad.push_back(row.tilt_y_mrad);
+    if (std::isfinite(row.rotation_mrad)) out.last = row;
+  }
+}
+
 /// The span that begins with a change to `state` at `time_s`. Frames show states only while they
 /// come: what began without any is put between them. Null: frames contradict.
 Span* begun(const std::string& state, double time_s, std::vector<Span>& spans) {
@@ -240,6 +252,7 @@ RecordSummary summarise(const RecordFiles& record) {
   add_markers(record, record.header().pixel_size_nm, summary);
   summary.events = record.events();
   add_reasons(frames.first_ns(), summary);
+  add_pattern(record, frames.first_ns(), summary);
   const std::vector<record::CounterRow> counters = record.counters();
   if (!counters.empty()) summary.counters = {counters.front(), counters.back()};
   return summary;

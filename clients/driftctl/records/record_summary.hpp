@@ -31,6 +31,12 @@ struct MarkerHealth {
   double sigma_px = 0, amplitude_adu = 0;       ///< means
 };
 
+/// How the markers' pattern lay, a value each second; NaN: not measured.
+struct PatternCurves {
+  std::vector<double> time_s, rotation_mrad, scale_ppm, tilt_x_mrad, tilt_y_mrad;
+  record::PatternRow last;  ///< the newest with a rotation; time_ns 0: none
+};
+
 struct RecordSummary {
   double seconds = 0, rate_hz = 0;
   std::uint64_t frames = 0, valid = 0, stale = 0, in_lock = 0;
@@ -51,6 +57,7 @@ struct RecordSummary {
   std::vector<MarkerHealth> markers;
   std::vector<record::Event> events;
   std::vector<record::CounterRow> counters;  ///< the first and the last
+  PatternCurves pattern;
 };
 
 RecordSummary summarise(const RecordFiles& record);

@@ -9,7 +9,8 @@
 
 Lengths are nanometres in the sample plane (``_nm``), pixels are full-sensor pixels (``_px``), times
 are nanoseconds of the daemon host's monotonic clock (``_ns``): ``time.monotonic_ns()`` there.
-Axes: x right, y down; corrections are in stage axes. A value that does not exist is ``None``.
+Axes: x right, y down; corrections are in stage axes. A value that does not exist is ``None``: so is ``z_nm`` where z
+is not measured.
 
 From another computer, with keys (docs/use/security.md), Windows and macOS as well:
 
@@ -30,7 +31,8 @@ from typing import Any, Iterable, Iterator, Sequence
 
 import zmq
 
-from .keys import Keys, read_keys, user_folder  # each is public here
+from .axial import Axial, Pattern, axial_of, pattern_of  # each is public here
+from .keys import Keys, read_keys, user_folder  # likewise
 from .keys import use_keys as _use_keys
 from .places import (COMMANDS, CORRECTIONS, PUBLISH, DriftdError, Endpoints, Unreachable, endpoints,  # likewise
                      find_endpoint, runtime_directories)
@@ -366,6 +368,14 @@ class Client:
     def status(self) -> dict:
         """The status as published."""
         return self.request("status")[0]["status"]
+
+    def axial(self) -> Axial | None:
+        """How z is measured, and what it is now; None where it is not measured at all."""
+        return axial_of(self.status())
+
+    def pattern(self) -> Pattern | None:
+        """How the markers' pattern is turned, grown and tilted against its reference; None while that is not known."""
+        return pattern_of(self.status())
 
     def lock(self, resume: bool = False, place: str | None = None) -> str:
         """Take the reference anew and hold the sample there; with `resume`, go back to where a lock held

@@ -27,8 +27,8 @@ import { clock, sentence } from "./words.js";
 const kClock_ms = 250;
 const kClockWentBack_s = 10;
 /** Series of the rings. */
-const kSeries = { drift: 0, correction: 2, residual: 4, in_lock: 6 };
-const kSeriesCount = 7;
+const kSeries = { drift: 0, correction: 2, residual: 4, in_lock: 6, z: 7 };
+const kSeriesCount = 8;
 const kPair = (first) => [{ series: first, name: "x", colour: "x" }, { series: first + 1, name: "y", colour: "y" }];
 
 class Page {
@@ -39,7 +39,7 @@ class Page {
     this.region = null; // of the picture, null: the whole
     this.rings = new Rings(kSeriesCount);
     this.plots = {
-      drift: new Plot($("plot-drift"), this.rings, kPair(kSeries.drift), { low: -5, high: 5 }),
+      drift: new Plot($("plot-drift"), this.rings, [...kPair(kSeries.drift), { series: kSeries.z, name: "z", colour: "z" }], { low: -5, high: 5 }),
       correction: new Plot($("plot-correction"), this.rings, kPair(kSeries.correction), { low: -5, high: 5 }),
       residual: new Plot($("plot-residual"), this.rings, kPair(kSeries.residual), { low: -1, high: 1, strip: kSeries.in_lock }),
     };
@@ -178,6 +178,7 @@ class Page {
     }
     this.log.setNow(status.time_ns);
     this.state.setStatus(status);
+    $("plot-drift").setAttribute("aria-label", `Drift in x${status.axial ? ", y and z" : " and y"} over time, nm`);
     this.tables.setStatus(status, this.hello?.config);
     this.actions.setStatus(status);
     this.measure.setStatus(status);
@@ -227,11 +228,12 @@ class Page {
         this.rings.add(t, first + 1, pair?.[1]?.[i]);
       }
       this.rings.add(t, kSeries.in_lock, samples.in_lock[i] ? 1 : 0);
+      this.rings.add(t, kSeries.z, samples.z_nm?.[i]);
       this.target.add(t, samples.drift_nm[0][i], samples.drift_nm[1][i]);
     });
     const last = t_s.length - 1;
     this.newest_s = t_s[last];
-    if (!samples.past) this.state.setSample({ in_lock: samples.in_lock.every((one) => one === true), x_nm: samples.drift_nm[0][last], y_nm: samples.drift_nm[1][last] });
+    if (!samples.past) this.state.setSample({ in_lock: samples.in_lock.every((one) => one === true), x_nm: samples.drift_nm[0][last], y_nm: samples.drift_nm[1][last], z_nm: samples.z_nm?.[last] });
     for (const plot of Object.values(this.plots)) plot.update();
     this.target.update();
   }
@@ -244,6 +246,7 @@ class Page {
       for (const [name, first] of [["drift_nm", kSeries.drift], ["correction_nm", kSeries.correction], ["residual_nm", kSeries.residual]]) {
         for (const axis of [0, 1]) add(first + axis, history.min[name][axis][i], history.max[name][axis][i]);
       }
+      add(kSeries.z, history.min.z_nm?.[i], history.max.z_nm?.[i]);
       const share = history.in_lock[i];
       if (share !== null) add(kSeries.in_lock, share < 1 ? 0 : 1, share > 0 ? 1 : 0);
     }

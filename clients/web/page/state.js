@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // State, reason and in_lock, large enough for the other end of the room, what to do, and what is not known any more.
 import { $, setText, show } from "./dom.js";
-import { clock, duration, number, reasonOf, sentence, signed, stateOf, whyNotInLock } from "./words.js";
+import { clock, duration, inWords, number, reasonOf, sentence, signed, stateOf, whyNotInLock } from "./words.js";
 
 /** Without a sign of life for so long nothing on the page is told as the present. */
 const kSilent_ms = 1500;
@@ -36,10 +36,10 @@ export class StateView {
   }
 
   /** The newest place of the samples that came just now, and whether it was in lock in all of them. */
-  setSample({ in_lock, x_nm, y_nm }) {
+  setSample({ in_lock, x_nm, y_nm, z_nm = null }) {
     this.samplesAt_ms = Date.now();
     this.inLockAt_ms = in_lock === true ? this.inLockAt_ms ?? Date.now() : null;
-    this.drift_ = { x_nm, y_nm };
+    this.drift_ = { x_nm, y_nm, z_nm };
     this.update();
   }
 
@@ -139,6 +139,11 @@ export class StateView {
     setText($("witness-rms"), `${number(sample?.rms_x_nm, 2)} / ${number(sample?.rms_y_nm, 2)}`);
     const drift = status === null ? null : this.drift_;
     setText($("drift-now"), `${signed(drift?.x_nm, 2)} / ${signed(drift?.y_nm, 2)}`);
+    const axial = status?.axial ?? null;
+    if (status !== null) show($("z-head"), axial !== null);
+    setText($("z-now"), signed(axial === null ? null : drift?.z_nm, 1));
+    const why = axial === null ? "" : axial.valid === true ? axial.warning ?? "" : `No z: ${axial.text || inWords(axial.reason ?? "")}`;
+    setText($("z-text"), sentence(why));
     setText($("markers-used"), status === null ? "\u2013" : `${number(status.markers?.used)} of ${number(status.markers?.tracking)}`);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What stands in tables: markers, range left of the stage, its driver, camera, latency, the law.
-import { $, setList, setText, Table } from "./dom.js";
+import { $, setList, setText, show, Table } from "./dom.js";
 import { duration, inWords, kNone, number, signed } from "./words.js";
 
 export class Tables {
@@ -10,6 +10,7 @@ export class Tables {
     this.camera_ = new Table($("camera-rows"));
     this.latency_ = new Table($("latency-rows"));
     this.law_ = new Table($("law-rows"));
+    this.withZ_ = false;
     $("markers-rows").addEventListener("click", (event) => {
       const button = event.target.closest("button");
       if (button !== null) onMarker(Number(button.textContent));
@@ -24,10 +25,15 @@ export class Tables {
   }
 
   setMarkers(markers) {
+    const withZ = markers.some(({ z_nm, sigma_y_px }) => typeof z_nm === "number" || typeof sigma_y_px === "number");
+    if (withZ !== this.withZ_) this.markers_.update([]); // rows of another length
+    this.withZ_ = withZ;
+    for (const heading of document.querySelectorAll("#markers th[data-z]")) show(heading, withZ);
     this.markers_.update(markers.map((marker) => [
       String(marker.id), inWords(marker.role), doubt(marker), number(marker.x_px, 2), number(marker.y_px, 2),
       signed(marker.residual_x_nm, 2), signed(marker.residual_y_nm, 2), number(marker.x_sd_nm, 2),
       number(marker.sigma_px, 2), number(marker.amplitude_adu), number(marker.photons), number(marker.reputation, 2),
+      ...(withZ ? [signed(marker.z_nm, 1), signed(marker.residual_z_nm, 1)] : []),
     ]));
   }
 
@@ -79,7 +85,7 @@ export class Tables {
     }));
   }
 
-  setLaw_({ control, residual }) {
+  setLaw_({ control, residual, pattern }) {
     const rows = [];
     if (control?.law) {
       const why = control.reason === "configured" ? "" : ` (${inWords(control.reason)})`;
@@ -91,8 +97,21 @@ export class Tables {
       const near = (loop?.allan ?? []).find((one) => Math.abs(Math.log2(one.tau_s / tau_s)) <= 0.5);
       if (near) rows.push([`Allan deviation, ${number(near.tau_s, near.tau_s < 1 ? 2 : 0)} s`, `${number(near.x_nm, 3)} / ${number(near.y_nm, 3)} nm`]);
     }
-    this.law_.update(rows);
+    this.law_.update([...rows, ...patternRows(pattern)]);
   }
+}
+
+/** How the markers' pattern lies against its reference. */
+export function patternRows(pattern) {
+  const rows = [];
+  const add = (name, key, sd, digits, unit) => {
+    if (typeof pattern?.[key] === "number") rows.push([name, `${signed(pattern[key], digits)} \u00b1 ${number(pattern[sd], digits)} ${unit}`]);
+  };
+  add("Markers' pattern turned, x towards y", "rotation_mrad", "rotation_sd_mrad", 4, "mrad");
+  add("Markers' pattern grown", "scale_ppm", "scale_sd_ppm", 1, "ppm");
+  add("Markers' pattern tilted along x", "tilt_x_mrad", "tilt_x_sd_mrad", 3, "mrad");
+  add("Markers' pattern tilted along y", "tilt_y_mrad", "tilt_y_sd_mrad", 3, "mrad");
+  return rows;
 }
 
 function doubt(marker) {

@@ -2,6 +2,7 @@
 // What a person is shown of a daemon that answers.
 #include <string>
 
+#include "unit/clients/axial_example.hpp"
 #include "unit/clients/shown_examples.hpp"
 
 using namespace driftd::test;
@@ -368,4 +369,108 @@ TEST_CASE("Markers come a line each, and as many as there is room for") {
   REQUIRE(some.size() == 4);
   CHECK(contains(some[3], "and 4 more"));
   CHECK(view.marker_table(0).empty());
+}
+
+TEST_CASE("z is shown where it is measured, live, with what it is worth") {
+  json status = driftd::test::protocol_examples().at("status");
+  status["axial"] = driftd::test::axial_example();
+  DaemonView view;
+  view.update(message("status", status), kNow_ns);
+  CHECK(contains(line_of(view.summary(kNow_ns), "z "),
+                 "    -31.250 nm   sd 1.500   11 of 13 markers, +42 nm from focus"));
+  json position = driftd::test::protocol_examples().at("position");
+  position["z_nm"] = -30.0;
+  position["z_sd_nm"] = 1.25;
+  position["witness_z_nm"] = 2.5;
+  view.update(message("position", position), kNow_ns);
+  const auto lines = view.summary(kNow_ns);
+  CHECK(contains(line_of(lines, "z "), "    -30.000 nm   sd 1.250   11 of 13 markers"));
+  CHECK(contains(line_of(lines, "witnesses"), "nm   z +2.500 nm"));
+  CHECK(view.one_line(kNow_ns).find("nm  z   -30.00 nm  rms") != std::string::npos);
+  status["axial"]["warning"] = "the markers are 310 nm from where both widths are equal";
+  view.update(message("status", status), kNow_ns);
+  const Line warning = line_of(view.summary(kNow_ns), "            the markers are 310");
+  CHECK(warning.tone == Tone::Warning);
+  for (const Line& line : view.summary(kNow_ns)) {
+    INFO(line.text);
+    CHECK(line.text.size() <= 80);
+  }
+}
+
+TEST_CASE("Where z is not measured the reason is shown, and no number") {
+  json status = driftd::test::protocol_examples().at("status");
+  status["axial"] = driftd::test::no_axial_example();
+  json position = driftd::test::protocol_examples().at("position");
+  position["z_nm"] = position["z_sd_nm"] = position["witness_z_nm"] = nullptr;
+  DaemonView view;
+  view.update(message("status", status), kNow_ns);
+  view.update(message("position", position), kNow_ns);
+  const auto lines = view.summary(kNow_ns);
+  CHECK(line_of(lines, "z ").text == "z           not measured");
+  CHECK(line_of(lines, "z ").tone == Tone::Warning);
+  CHECK(contains(line_of(lines, "            z of 1"), "z of 1 of 13 tracking markers is read"));
+  CHECK_FALSE(contains(line_of(lines, "witnesses"), " z "));
+  CHECK(view.one_line(kNow_ns).find("nm  z        - nm") != std::string::npos);
+  status["axial"]["text"] = "";  // of the reason alone
+  view.update(message("status", status), kNow_ns);
+  CHECK_FALSE(line_of(view.summary(kNow_ns), "            out of range").text.empty());
+}
+
+TEST_CASE("A daemon without z shows nothing of it") {
+  json status = driftd::test::protocol_examples().at("status");
+  json position = driftd::test::protocol_examples().at("position");
+  json markers = driftd::test::protocol_examples().at("markers");
+  std::vector<std::string> without, with;
+  for (std::vector<std::string>* shown : {&without, &with}) {
+    DaemonView view;
+    for (const auto& [topic, body] :
+         {std::pair{"status", status}, {"position", position}, {"markers", markers}})
+      view.update(message(topic, body), kNow_ns);
+    for (const Line& line : view.summary(kNow_ns)) shown->push_back(line.text);
+    for (const Line& line : view.marker_table(9)) shown->push_back(line.text);
+    shown->push_back(view.one_line(kNow_ns));
+    status["axial"] = nullptr;
+    for (const char* key : {"z_nm", "z_sd_nm", "frame_z_nm", "frame_z_sd_nm", "witness_z_nm"})
+      position[key] = nullptr;
+    for (const char* key : {"sigma_y_px", "z_nm", "z_sd_nm", "residual_z_nm"})
+      markers["markers"][0][key] = nullptr;
+  }
+  CHECK(without == with);
+}
+
+TEST_CASE("How the markers' pattern lies is shown, with its tilt where z is measured") {
+  json status = driftd::test::protocol_examples().at("status");
+  const auto lines_of = [&status] {
+    DaemonView view;
+    view.set_status(status, kNow_ns);
+    return view.summary(kNow_ns);
+  };
+  status["pattern"] = driftd::test::pattern_example();
+  CHECK(line_of(lines_of(), "pattern").text ==
+        "pattern     turned +0.0123 +-0.0041 mrad, grown -3.2 +-4.1 ppm");
+  CHECK(line_of(lines_of(), "  tilted").text ==
+        "  tilted    x +0.250 +-0.080 mrad, y -0.500 +-0.090 mrad");
+  for (const char* key : {"tilt_x_mrad", "tilt_x_sd_mrad", "tilt_y_mrad", "tilt_y_sd_mrad"})
+    status["pattern"][key] = nullptr;
+  CHECK(line_of(lines_of(), "  tilted").text.empty());
+  status["pattern"] = nullptr;
+  CHECK(line_of(lines_of(), "pattern").text.empty());
+  status.erase("pattern");  // as an older daemon sends it
+  CHECK(line_of(lines_of(), "pattern").text.empty());
+}
+
+TEST_CASE("The table of markers has z where it is measured") {
+  json markers = driftd::test::protocol_examples().at("markers");
+  const json flat = markers["markers"][0];
+  markers["markers"].push_back(flat);
+  json& first = markers["markers"][0];
+  first["sigma_y_px"] = 1.5;
+  first["z_nm"] = 12.34;
+  first["residual_z_nm"] = -5.67;
+  DaemonView view;
+  view.set_markers(markers);
+  const auto table = view.marker_table(9);
+  CHECK(table[0].text.ends_with("sigma     z nm  res z nm"));
+  CHECK(table[1].text.ends_with("1.31    +12.3      -5.7"));
+  CHECK(table[2].text.ends_with("1.31        -         -"));
 }

@@ -69,6 +69,20 @@ class Driftctl(unittest.TestCase):
         self.assertNotIn("\033", shown.stdout)
         self.assertEqual(json.loads(self.run_it("--json", "status").stdout), examples()["status"])
 
+    def test_status_shows_z_where_it_is_measured_and_nothing_of_it_elsewhere(self):
+        flat = self.run_it("status").stdout
+        self.assertNotIn("\nz ", flat)
+        status = examples()["status"]
+        axial = {"method": "astigmatic", "curve": "c.yaml", "valid": True, "reason": "measured", "text": "", "z_nm": -31.25,
+                 "sd_nm": 1.5, "in_range": 13, "markers_used": 11, "markers_total": 13, "distance_from_crossing_nm": None,
+                 "warning": ""}
+        for told, shown in ((axial, "z               -31.250 nm   sd 1.500   11 of 13 markers\n"),
+                            ({**axial, "valid": False, "reason": "out_of_range", "z_nm": None, "sd_nm": None},
+                             "z           not measured\n            out of range\n")):
+            self.daemon.replies["status"] = [{"ok": True, "status": {**status, "axial": told}}]
+            self.assertIn("\n" + shown, self.run_it("status").stdout)
+            self.assertEqual(json.loads(self.run_it("--json", "status").stdout)["axial"], told)
+
     def test_watch_of_a_daemon_from_before_there_were_roles(self):
         self.daemon.replies["access"] = [{"ok": False, "error": "unknown command", "code": "bad_request"}]
         process = self.start("watch")
@@ -285,6 +299,20 @@ class Driftctl(unittest.TestCase):
         self.assertEqual((process.returncode, errors), (DONE, ""))
         self.assertIn("199 frames at 500.0 Hz", output)
         self.assertIn("300.00     0.00 nm/min", output)
+
+    def test_measure_with_z(self):
+        process = self.start("--json", "measure", "100")
+        self.until_heard(process)
+        for frame in range(1, 200):
+            self.daemon.publish("position", frame_id=frame, frame_y_nm=0, frame_x_nm=0, arrival_ns=2_000_000 * frame,
+                                **dict.fromkeys(("z_nm", "frame_z_nm"), None if frame % 4 == 0 else 0.02 * frame),
+                                z_sd_nm=None if frame % 4 == 0 else 2.5)
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        told = json.loads(process.communicate(timeout=60)[0])
+        self.assertAlmostEqual(told["z"]["drift_nm_per_min"], 600, places=6)
+        self.assertEqual(told["z"]["promised_noise_nm"], 2.5)
+        self.assertAlmostEqual(told["z_missing_share"], 49 / 199)
 
     def test_measure_of_nothing_says_what_may_be_missing(self):
         done = self.run_it("measure", "0.2")

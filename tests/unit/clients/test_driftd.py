@@ -204,6 +204,29 @@ class Commanding(WithDaemon):
         self.assertEqual(self.daemon.requests[-2:],
                          [{"command": "markers"}, {"command": "markers", "find": True}])
 
+    def test_z_and_the_pattern_have_types(self):
+        status = examples()["status"]
+        axial = {"method": "astigmatic", "curve": "c.yaml", "valid": True, "reason": "measured", "text": "", "z_nm": -1.5,
+                 "sd_nm": 0.5, "in_range": 5, "markers_used": 4, "markers_total": 5, "distance_from_crossing_nm": 12.0,
+                 "warning": "", "of_a_newer_daemon": 1}
+        self.daemon.replies["status"] = lambda: [{"ok": True, "status": status}]
+        status.update(axial=axial, pattern={"rotation_mrad": 0.5, "rotation_sd_mrad": 0.1, "tilt_x_mrad": None})
+        self.assertEqual(self.client.axial(), driftd.Axial(
+            method="astigmatic", curve="c.yaml", valid=True, reason="measured", z_nm=-1.5, sd_nm=0.5, in_range=5,
+            markers_used=4, markers_total=5, distance_from_crossing_nm=12.0))
+        self.assertEqual(self.client.pattern(), driftd.Pattern(rotation_mrad=0.5, rotation_sd_mrad=0.1))
+        self.assertIsNone(self.client.pattern().tilt_x_mrad)
+        status.update(axial={**axial, "valid": False, "z_nm": None, "sd_nm": None, "reason": "dark"})
+        self.assertIsNone(self.client.axial().z_nm)
+        self.assertEqual((self.client.axial().valid, self.client.axial().reason), (False, "dark"))
+        status.update(axial=None, pattern=None)
+        self.assertIsNone(self.client.axial())
+        self.assertIsNone(self.client.pattern())
+        for key in ("axial", "pattern"):  # an older daemon
+            status.pop(key)
+        self.assertIsNone(self.client.axial())
+        self.assertIsNone(self.client.pattern())
+
     def test_markers_are_chosen_and_exposure_set(self):
         self.daemon.replies.update(markers=[examples()["markers_chosen"]], exposure=[examples()["exposure"]])
         self.assertEqual(self.client.choose_markers(add=[(1, 2.5)], remove=[3], witness=(4, 5))["added"], [4])

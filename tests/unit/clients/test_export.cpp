@@ -16,6 +16,7 @@
 
 #include "clients/driftctl/records/export.hpp"
 #include "clients/driftctl/records/record_report.hpp"
+#include "record/file_reader.hpp"
 #include "record/file_writer.hpp"
 #include "support/catch.hpp"
 
@@ -31,7 +32,7 @@ constexpr std::int64_t kWallStart = 1'795'427'232 * kSecond;  // 2026-11-23T09:4
 /// A record of ten seconds, a frame each 0.1 s with the numbers 100 to 199.
 class ARecord {
  public:
-  ARecord()
+  explicit ARecord(std::span<const record::PatternRow> pattern = {})
       : folder(fs::temp_directory_path() / ("driftd-export-" + std::to_string(getpid()))),
         file(folder / "record.h5") {
     fs::remove_all(folder);
@@ -52,6 +53,7 @@ class ARecord {
     writer.append(std::span<const record::FrameRow>(rows));
     const record::ClockRow clock{.time_ns = kStart, .wall_ns = kWallStart};
     writer.append(std::span(&clock, 1));
+    writer.append(pattern);
     writer.close("end");
   }
   ~ARecord() { fs::remove_all(folder); }
@@ -116,6 +118,39 @@ TEST_CASE("times that all lie beside the record are refused with both ranges, in
     CHECK(said("5001\n9999\n", {"--clock", "monotonic"}).empty());  // one of them is there
     CHECK(fs::remove(out));
   }
+}
+
+TEST_CASE("how the markers' pattern lay is in the report and among the tables") {
+  std::vector<record::PatternRow> rows(5);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].time_ns = kStart + static_cast<std::int64_t>(i) * kSecond;
+    if (i == 2) continue;  // one that measured nothing
+    rows[i].markers_used = 9;
+    rows[i].rotation_mrad = 0.01 * static_cast<double>(i);
+    rows[i].rotation_sd_mrad = 0.002;
+    rows[i].scale_ppm = -3.0;
+    rows[i].scale_sd_ppm = 2.0;
+  }
+  const ARecord record(rows);
+  CHECK(ARecord::said({"report", record.file.string(), "-o", (record.folder / "r.html").string()})
+            .empty());
+  const std::string page = content(record.folder / "r.html");
+  CHECK_THAT(page, contains("turned 0.0400 +- 0.0020 mrad, grown -3.0 +- 2.0 ppm") &&
+                       contains("Rotation about the optical axis") && contains("Growth") &&
+                       !contains("Tilt"));
+  CHECK(record.exported(record.folder / "tables", {}).empty());
+  const std::string table = content(record.folder / "tables" / "pattern.csv");
+  CHECK_THAT(table, contains("\n5000000000000,9,0,0.002,-3,2,,,,\n") &&
+                        contains("\n5002000000000,0,,,,,,,,\n"));
+  CHECK(record.exported(record.folder / "one.h5", {"--format", "hdf5"}).empty());
+  CHECK(record::FileReader(record.folder / "one.h5").pattern().size() == 5);
+}
+
+TEST_CASE("a record without markers' pattern has nothing of it in the report") {
+  const ARecord record;
+  CHECK(ARecord::said({"report", record.file.string(), "-o", (record.folder / "r.html").string()})
+            .empty());
+  CHECK_THAT(content(record.folder / "r.html"), !contains("pattern"));
 }
 
 TEST_CASE("a matrix without an inverse, or of no numbers, is refused") {

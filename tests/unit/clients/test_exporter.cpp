@@ -25,6 +25,7 @@
 #include "support/catch.hpp"
 #include "support/protocol_examples.hpp"
 #include "support/source_dir.hpp"
+#include "unit/clients/axial_example.hpp"
 
 using namespace driftd;
 using namespace driftd::exporter;
@@ -56,6 +57,8 @@ json full_status() {
   json status = example("status");
   status["interrupted"] = example("interrupted");
   status["stage_driver"] = example("stage_driver");
+  status["axial"] = test::axial_example();
+  status["pattern"] = test::pattern_example();
   return status;
 }
 
@@ -177,6 +180,16 @@ TEST_CASE("every metric has a value from a status as docs/reference/protocol.md 
   CHECK(samples.at("driftd_residual_mean_meters{axis=\"y\",loop=\"out\"}") == "-5e-11");
   CHECK(samples.at("driftd_sample_residual_meters{axis=\"x\"}") == "4.3e-10");
   CHECK(samples.at("driftd_markers_excluded") == "0");
+  CHECK(samples.at("driftd_axial_valid") == "1");
+  CHECK(samples.at("driftd_axial_info{method=\"astigmatic\",reason=\"measured\"}") == "1");
+  CHECK(samples.at("driftd_z_meters") == "-3.125e-08");
+  CHECK(samples.at("driftd_z_sd_meters") == "1.5e-09");
+  CHECK(samples.at("driftd_axial_markers_used") == "11");
+  CHECK(samples.at("driftd_axial_crossing_distance_meters") == "4.2e-08");
+  CHECK(samples.at("driftd_pattern_rotation_radians") == "1.23e-05");
+  CHECK(samples.at("driftd_pattern_growth_ratio") == "-3.2e-06");
+  CHECK(samples.at("driftd_pattern_tilt_radians{axis=\"y\"}") == "-0.0005");
+  CHECK(samples.at("driftd_pattern_tilt_sd_radians{axis=\"x\"}") == "8e-05");
   CHECK(samples.at("driftd_camera_frames_total") == "6001");
   CHECK(samples.at("driftd_camera_temperature_celsius") == "41.5");
   CHECK(samples.at("driftd_latency_seconds_bucket{part=\"total\",le=\"5e-05\"}") == "5100");
@@ -225,6 +238,25 @@ TEST_CASE("a lock that nothing interrupted has no sample", "[exporter]") {
   for (const auto& [sample, value] : samples) {
     INFO(sample);
     CHECK_FALSE(sample.starts_with("driftd_lock_interrupted"));
+  }
+}
+
+TEST_CASE("z that is not measured has no sample, and nothing of it has one without axial.method",
+          "[exporter]") {
+  json status = full_status();
+  status["axial"] = test::no_axial_example();
+  auto samples = samples_of(exposition(document_of(status), Format::Prometheus));
+  CHECK(samples.at("driftd_axial_valid") == "0");
+  CHECK(samples.at("driftd_axial_markers_used") == "0");
+  for (const char* gone :
+       {"driftd_z_meters", "driftd_z_sd_meters", "driftd_axial_crossing_distance_meters"})
+    CHECK_FALSE(samples.contains(gone));
+  status["axial"] = status["pattern"] = nullptr;
+  samples = samples_of(exposition(document_of(status), Format::Prometheus));
+  for (const auto& [sample, value] : samples) {
+    INFO(sample);
+    CHECK_FALSE((sample.starts_with("driftd_axial") || sample.starts_with("driftd_z_") ||
+                 sample.starts_with("driftd_pattern")));
   }
 }
 

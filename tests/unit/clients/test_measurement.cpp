@@ -383,6 +383,92 @@ TEST_CASE("a few messages accuse no marker") {
   for (const MarkerReport& m : field.report(49).markers) CHECK(m.remark.empty());
 }
 
+/// A position with z, of which each seventh frame has none where `gaps`.
+json deep_position(std::uint64_t frame_id, double z_nm, bool gaps) {
+  json position = driftd::clients::position(frame_id, 0.1, 0.2);
+  const bool none = gaps && frame_id % 7 == 3;
+  position["z_nm"] = position["frame_z_nm"] = none ? json() : json(z_nm);
+  position["z_sd_nm"] = none ? json() : json(2.5);
+  return position;
+}
+
+TEST_CASE("z is measured as x and y are, by a validity of its own") {
+  for (const bool gaps : {false, true}) {
+    CAPTURE(gaps);
+    Measurement measurement;
+    const std::vector<double> z_nm = places({-40, 2, {{3.1, 5}}}, 8'000);
+    for (std::size_t k = 0; k < z_nm.size(); ++k)
+      measurement.add_position(deep_position(k + 1, z_nm[k], gaps));
+    std::mt19937 random(3);
+    std::normal_distribution<double> normal;
+    for (int k = 0; k < 200; ++k) {
+      json markers = json::array();
+      for (int id = 1; id <= 4; ++id)
+        markers.push_back({{"id", id},
+                           {"role", id == 4 ? "witness" : "tracking"},
+                           {"health", "good"},
+                           {"residual_x_nm", normal(random)},
+                           {"residual_y_nm", normal(random)},
+                           {"x_sd_nm", 1.0},
+                           {"y_sd_nm", 1.0},
+                           {"z_sd_nm", id == 3 ? json() : json(4.0)},
+                           {"residual_z_nm", id == 3 ? json() : json(4 * normal(random))}});
+      measurement.add_markers({{"markers", markers}});
+    }
+    const MeasurementReport r = measurement.report();
+    REQUIRE(r.z);
+    CHECK(r.z_missing_share == Approx(gaps ? 1 / 7.0 : 0.0).margin(1e-3));
+    CHECK(r.z->drift_nm_per_min == Approx(-2400).epsilon(0.02));
+    CHECK(r.z->promised_noise_nm == 2.5);
+    if (!gaps) CHECK(r.z->frame_noise_nm == Approx(2).epsilon(0.05));
+    REQUIRE_FALSE(r.z->lines.empty());
+    CHECK(r.z->lines[0].frequency_hz == Approx(3.1).epsilon(0.03));
+    CHECK(r.z->lines[0].amplitude_nm == Approx(5).epsilon(0.1));
+    CHECK(r.markers_allow_z_nm == Approx(4 / std::sqrt(2)));  // two tracking ones have a z
+    REQUIRE(r.markers[0].z);
+    CHECK(r.markers[0].z->fit_sd_nm == 4);
+    CHECK(r.markers[0].z->scatter_nm == Approx(4).epsilon(0.2));
+    CHECK(r.markers[0].z->expected_nm == Approx(std::sqrt(16 - 8)));
+    CHECK(r.markers[3].z->expected_nm == Approx(std::sqrt(16 + 8)));
+    CHECK_FALSE(r.markers[2].z);
+    std::string all;
+    for (const std::string& line : to_lines(r)) {
+      INFO(line);
+      CHECK(line.size() <= 80);
+      all += line + '\n';
+    }
+    CHECK_THAT(all, contains("x        y        z\n") && contains("\nvibrations in z") &&
+                        contains("   3 tracking   its z was not measured\n"));
+    CHECK((all.find("% of these without z") != std::string::npos) == gaps);
+    const json j = to_json(r);
+    CHECK(j.at("z").at("promised_noise_nm") == 2.5);
+    CHECK(j.at("markers")[2].at("z").is_null());
+    CHECK(j.at("markers")[0].at("z").at("fit_sd_nm") == 4.0);
+  }
+}
+
+TEST_CASE(
+    "where z is not measured, or seldom, nothing is told of it, and the text is the flat one") {
+  std::vector<std::string> flat;
+  for (const std::uint64_t each : {0U, 0U, 3U}) {
+    Measurement measurement;
+    for (std::uint64_t id = 1; id <= 300; ++id) {
+      json frame = position(id, 0.1, 0.2);
+      if (!flat.empty())
+        for (const char* key : {"z_nm", "frame_z_nm", "z_sd_nm"})
+          frame[key] = each > 0 && id % each == 0 ? json(1.0) : json();
+      measurement.add_position(frame);
+    }
+    const MeasurementReport r = measurement.report();
+    CHECK_FALSE(r.z);
+    CHECK(to_json(r).at("z").is_null());
+    CHECK(to_json(r).at("z_missing_share").is_null());
+    CHECK(to_json(r).at("markers_allow_z_nm").is_null());
+    if (flat.empty()) flat = to_lines(r);
+    CHECK(to_lines(r) == flat);
+  }
+}
+
 TEST_CASE("the text says what was measured, in 80 columns, and JSON has all of it") {
   Field field;
   field.wanders = 2;

@@ -170,6 +170,31 @@ TEST_CASE("a sample has what a position tells, and null where it tells nothing")
     CHECK_FALSE(sample_of(wrong, json()));
 }
 
+TEST_CASE("z is told where it is measured, and not even named where it is not") {
+  const json position = json::parse(R"({"arrival_ns":90817263544,"state":"locked","valid":true,
+    "x_nm":0.4,"y_nm":-0.1,"z_nm":-12.5,"frame_x_nm":0.5,"frame_y_nm":-0.1,"in_lock":true})");
+  json flat = position;
+  flat["z_nm"] = nullptr;
+  const auto deep = sample_of(position.dump(), json()), without = sample_of(flat.dump(), json());
+  REQUIRE((deep && without));
+  CHECK(samples_message({*without, *deep}, false)["z_nm"] == json::parse("[null,-12.5]"));
+  CHECK_FALSE(samples_message({*without}, false).contains("z_nm"));
+  flat.erase("z_nm");  // an older daemon
+  CHECK(std::isnan(sample_of(flat.dump(), json())->z_nm));
+
+  History history;
+  for (const double t_s : {1.0, 2.0, 11.0, 21.0}) {
+    Sample sample = sample_at(t_s, 1);
+    if (t_s < 10) sample.z_nm = 7 * t_s;
+    history.add(sample);
+  }
+  CHECK(history.whole()["min"]["z_nm"] == json::parse("[7.0,null]"));
+  CHECK(history.whole()["max"]["z_nm"] == json::parse("[14.0,null]"));
+  History shallow;
+  for (const double t_s : {1.0, 11.0}) shallow.add(sample_at(t_s, 1));
+  CHECK_FALSE(shallow.whole()["min"].contains("z_nm"));
+}
+
 TEST_CASE("a page is shown at most a frame each 50 ms, and slow cameras whole") {
   SampleSieve fast;
   int shown = 0;

@@ -373,6 +373,54 @@ TEST_CASE("with keys, sockets are reached from other computers, too", "[config]"
   CHECK(with("publish: []").find("allowed an endpoint, or a list of 1 to 8") != std::string::npos);
 }
 
+TEST_CASE("z is measured by fits that tell it", "[config]") {
+  const auto with = [](const std::string& axial, const std::string& fitter = "",
+                       const std::string& camera = "gain_e_per_adu: 2") {
+    return mistakes_of("axial: {" + axial + "}\nfitter: {" + fitter + "}\ncamera: {" + camera +
+                       "}\n");
+  };
+  CHECK(with("method: astigmatic, curve: c.yaml") == "");
+  CHECK(with("method: astigmatic, curve: c.yaml", "estimator: poisson") == "");
+  CHECK(with("method: defocus, curve: c.yaml", "estimator: least_squares", "") == "");
+  CHECK(with("method: none, curve: c.yaml", "estimator: least_squares", "") == "");
+  CHECK(with("method: astigmatic") ==
+        "f:1:17: axial.method: found astigmatic without axial.curve; allowed the file of a curve, "
+        "which `driftfit calibrate-z` makes from a stack");
+  CHECK(with("method: defocus").find("defocus without axial.curve") != std::string::npos);
+  CHECK(with("method: astigmatic, curve: c.yaml", "estimator: least_squares") ==
+        "f:2:21: fitter.estimator: found least_squares with axial.method astigmatic; allowed auto "
+        "or poisson: z by least squares has twice the error");
+  CHECK(with("method: astigmatic, curve: c.yaml", "", "")
+            .find("axial.method: found astigmatic without camera.gain_e_per_adu") !=
+        std::string::npos);
+  CHECK(with("method: defocus, curve: c.yaml", "estimator: poisson")
+            .find("fitter.estimator: found poisson with axial.method defocus") !=
+        std::string::npos);
+}
+
+TEST_CASE("a reflected spot has a slope, and a region of its own in the camera's", "[config]") {
+  const auto with = [](const std::string& reflection, const std::string& rest = "") {
+    return mistakes_of(
+        "camera: {region_width_px: 256, region_height_px: 128}\naxial:\n  method: "
+        "reflection\n  reflection: {" +
+        reflection + "}\n" + rest);
+  };
+  CHECK(with("x_px: 100, y_px: 60, nm_per_px: -40") == "");
+  CHECK(with("x_px: 100, y_px: 60")
+            .find("axial.method: found reflection without axial.reflection.nm_per_px") !=
+        std::string::npos);
+  CHECK(with("x_px: 20, y_px: 60, nm_per_px: 40")
+            .find("axial.reflection.x_px: found 20 px; allowed from 23.5 to 231.5") !=
+        std::string::npos);
+  CHECK(with("x_px: 100, y_px: 110, nm_per_px: 40").find("axial.reflection.y_px: found 110 px") !=
+        std::string::npos);
+  const std::string listed =
+      "drift: {min_markers: 1}\nfitter: {roi_px: 13}\nmarkers: {mode: list, list: [{id: 1, x_px: ";
+  CHECK(with("x_px: 100, y_px: 60, nm_per_px: 40", listed + "131, y_px: 60}]}\n") == "");
+  CHECK(with("x_px: 100, y_px: 60, nm_per_px: 40", listed + "130, y_px: 60}]}\n")
+            .find("reaches into the region of axial.reflection") != std::string::npos);
+}
+
 TEST_CASE("a value that is wrong by itself is told once, not in its combinations too", "[config]") {
   CHECK(
       mistakes_of("control: {step_limit_nm: 10, range_limit_nm: none}\n") ==

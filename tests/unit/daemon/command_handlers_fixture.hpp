@@ -32,8 +32,10 @@ struct HandlersFixture {
       config, orders, camera, loop, told.log, [] { return true; }, [] { return DriverTiming{}; }};
   LockSaver memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
   LockRecovery interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
-  RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
-                      stage,  told.log};
+  PatternWatch pattern;
+  RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1),
+                      source, camera,    loop,
+                      stage,  pattern,   told.log};
   FrameKeeper raw_frames{config, "session", loop, told.log};
   Places places{config, {}, {camera, loop, memory, interrupted, keeper, orders}, told.log};
   CommandHandlers handlers{

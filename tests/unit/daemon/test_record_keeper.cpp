@@ -41,8 +41,10 @@ struct Fixture {
   LoopControl loop{played.ports};
   CameraWatch camera{config, source, loop, told.log};
   StageChannel stage{config, "session", played.ports, loop, told.log};
-  RecordKeeper keeper{config, "session", std::make_shared<RecordFeed>(1), source, camera, loop,
-                      stage,  told.log};
+  PatternWatch pattern;
+  RecordKeeper keeper{config, "session", std::make_shared<RecordFeed>(1),
+                      source, camera,    loop,
+                      stage,  pattern,   told.log};
 
   ~Fixture() {
     keeper.finish();

@@ -21,6 +21,7 @@ struct Measuring {
   driftd::camera::SourceCounters counters;
   driftd::RealTimeReport realtime;
   std::int64_t time_ns = 60'000'000'000;
+  json pattern = nullptr;
   driftd::LatencySummary latency{
       .count = 3, .p50_us = 11, .p99_us = 12, .p99_9_us = 13, .max_us = 14};
 
@@ -63,6 +64,7 @@ struct Measuring {
                         .fitter_reason = {},
                         .estimator = {},
                         .estimator_reason = {},
+                        .pattern = pattern,
                         .total = latency,
                         .cut = {},
                         .fit = {},
@@ -98,6 +100,7 @@ const std::vector<std::string> kNotMeasured = {"/camera/temperature_c",  // it t
                                                "/acquaintance",          // told elsewhere
                                                "/interrupted",           // no lock was
                                                "/move",                  // told elsewhere
+                                               "/pattern",               // no markers here
                                                "/control/axes",          // not locked: empty
                                                "/control/left_nm",
                                                "/control/pi_left_nm",
@@ -511,4 +514,13 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
   CHECK(cure_of({.lock = {}, .at_start = "no markers are known yet"}) ==
         "lock.at_start waits: no markers are known yet");
   CHECK_THAT(cure(LockState::Fault, LockReason::InternalFault), contains("driftctl reset"));
+}
+
+TEST_CASE("the markers' pattern is told while frames show it") {
+  Measuring m;
+  CHECK(m.status()["pattern"].is_null());
+  m.pattern = {{"rotation_mrad", 0.25}};
+  CHECK(m.status()["pattern"]["rotation_mrad"] == 0.25);
+  m.time_ns += 3'000'000'000;  // of 4 frames/s
+  CHECK(m.status()["pattern"].is_null());
 }

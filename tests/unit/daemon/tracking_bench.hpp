@@ -65,6 +65,8 @@ class ScriptedCamera final : public camera::FrameSource {
     std::int64_t delayed_ns = 0;    ///< arrived so long after the camera sent it
     std::int64_t fit_ns = 0;        ///< that its fit takes
     std::size_t fits_answered = 5;  ///< of its markers, from the first on
+    double z_nm = 0;                ///< of the sample, with a curve
+    bool saturated = false;         ///< the markers shown
   };
 
   explicit ScriptedCamera(LoopPorts& ports) : ports_(ports) {}
@@ -120,6 +122,7 @@ class ScriptedCamera final : public camera::FrameSource {
   void move_stage(control::Vec2 image_nm) { moves_.push_back({scripted_time(), image_nm}); }
 
   std::vector<Step> script;
+  const control::WidthCurve* curve = nullptr;  ///< that tells how wide the spots are
   bool hurries = false;  ///< the next frame is there while the last one is being sent
   double slow = 0;       ///< its clock
   camera::ClockRate told_rate;
@@ -145,6 +148,7 @@ class ScriptedCamera final : public camera::FrameSource {
   }
 
  private:
+  static constexpr std::array<double, 5> kHeightsNm = {30, -40, 0, 55, -20};
   /// In the frame.
   static constexpr std::array<control::Vec2, 5> kSpots = {
       {{26.2, 20.7}, {84.4, 22.1}, {53.6, 46.9}, {24.3, 70.4}, {87.8, 66.2}}};
@@ -186,23 +190,30 @@ class ScriptedCamera final : public camera::FrameSource {
   void draw(const Step& step, control::Vec2 stage_nm) {
     std::copy(background_.begin(), background_.end(), image_.begin());
     if (!step.markers_shown) return;
-    for (std::size_t i = step.hidden; i < kSpots.size(); ++i)
-      draw_spot(kSpots[i].x + (step.drift_nm.x + stage_nm.x) / kBenchPixelNm,
-                kSpots[i].y + (step.drift_nm.y + stage_nm.y) / kBenchPixelNm);
+    for (std::size_t i = step.hidden; i < kSpots.size(); ++i) {
+      const double z_nm = step.z_nm + kHeightsNm[i];
+      const control::Vec2 sigma_px =
+          curve != nullptr ? control::Vec2{curve->sigma_x_px(z_nm), curve->sigma_y_px(z_nm)}
+                           : control::Vec2{kSigmaXPx, kSigmaYPx};
+      draw_spot({kSpots[i].x + (step.drift_nm.x + stage_nm.x) / kBenchPixelNm,
+                 kSpots[i].y + (step.drift_nm.y + stage_nm.y) / kBenchPixelNm},
+                sigma_px, step.saturated ? 80'000 : 5000);
+    }
   }
 
   /// Up to six sigma; no two spots overlap.
-  void draw_spot(double x_px, double y_px) {
+  void draw_spot(control::Vec2 at_px, control::Vec2 sigma_px, double height_adu) {
     const auto first = [](double centre, double sigma) {
       return static_cast<int>(std::max(0.0, std::ceil(centre - 6 * sigma)));
     };
-    for (int y = first(y_px, kSigmaYPx); y < kHeightPx && y < y_px + 6 * kSigmaYPx; ++y) {
-      for (int x = first(x_px, kSigmaXPx); x < kWidthPx && x < x_px + 6 * kSigmaXPx; ++x) {
-        const double dx = (x - x_px) / kSigmaXPx, dy = (y - y_px) / kSigmaYPx;
+    for (int y = first(at_px.y, sigma_px.y); y < kHeightPx && y < at_px.y + 6 * sigma_px.y; ++y) {
+      for (int x = first(at_px.x, sigma_px.x); x < kWidthPx && x < at_px.x + 6 * sigma_px.x; ++x) {
+        const double dx = (x - at_px.x) / sigma_px.x, dy = (y - at_px.y) / sigma_px.y;
         const double r2 = dx * dx + dy * dy;
         if (r2 >= 36) continue;
         auto& pixel = image_[static_cast<std::size_t>(y) * kWidthPx + static_cast<std::size_t>(x)];
-        pixel = static_cast<std::uint16_t>(pixel + std::lround(5000 * std::exp(-r2 / 2)));
+        const long light = std::lround(height_adu * std::exp(-r2 / 2));
+        pixel = static_cast<std::uint16_t>(std::min(65'535L, pixel + light));
       }
     }
   }
@@ -369,6 +380,7 @@ struct Bench {
           std::make_unique<FailingFitter>(std::move(works), gpu_fails_at), make_fitter());
     }
     fitter = std::make_unique<ScriptedFitter>(std::move(works), camera);
+    camera.curve = config.axial.read.get();
     camera.stage_delay_ns = 1e3 * config.stage.delay_us;
     camera.stage_time_constant_ns = 1e3 * config.stage.time_constant_us;
     TrackingLoop loop(camera, *fitter, publisher, ports, settings(), lossless);

@@ -87,6 +87,9 @@ TEST_CASE("a record's rows, texts and header come back") {
   writer.append(std::span<const Event>(&event, 1));
   const ClockRow clock{1, 1'700'000'000'000'000'000, 25, -1};
   writer.append(std::span<const ClockRow>(&clock, 1));
+  const PatternRow pattern{
+      .time_ns = 13, .markers_used = 12, .rotation_mrad = 0.02, .tilt_y_mrad = -3};
+  writer.append(std::span<const PatternRow>(&pattern, 1));
   writer.close("record stop");
 
   const FileReader reader(path);
@@ -108,6 +111,12 @@ TEST_CASE("a record's rows, texts and header come back") {
   CHECK(reader.events()[0].fields == R"({"a":1})");
   CHECK(reader.clock()[0].wall_ns == 1'700'000'000'000'000'000);
   CHECK(reader.stage().empty());
+  REQUIRE(reader.pattern().size() == 1);
+  CHECK(reader.pattern()[0].time_ns == 13);
+  CHECK(reader.pattern()[0].markers_used == 12);
+  CHECK(reader.pattern()[0].rotation_mrad == 0.02);
+  CHECK(reader.pattern()[0].tilt_y_mrad == -3);
+  CHECK(std::isnan(reader.pattern()[0].tilt_x_mrad));
 }
 
 TEST_CASE("what was flushed survives a kill, in the middle of anything else") {
@@ -241,6 +250,7 @@ TEST_CASE("rows wait for a flush, of every table") {
   const CounterRow counters;
   const LocalizationRow spot;
   const Event event{1, 2, "warning", "marker_lost", "marker 3", "{}"};
+  const PatternRow pattern;
   const long before = writes();
   if (before < 0) {
     WARN("SKIPPED: /proc/self/io cannot be read");
@@ -253,6 +263,7 @@ TEST_CASE("rows wait for a flush, of every table") {
     writer.append(std::span(&clock, 1));
     writer.append(std::span(&counters, 1));
     writer.append(std::span(&event, 1));
+    writer.append(std::span(&pattern, 1));
   }
   CHECK(writes() - before <= 2);
   writer.flush();

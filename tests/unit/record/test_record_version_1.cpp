@@ -248,6 +248,15 @@ TEST_CASE("a file of layout version 1 is read, every column of it") {
   check_rows(reader.frames(0, reader.frame_count()), frames_layout(), kFrames);
   check_rows(reader.localizations(0, reader.localization_count()), localizations_layout(),
              kLocalizations);
+  for (const FrameRow& row : reader.frames(0, reader.frame_count())) {
+    CHECK_FALSE(row.z_valid);  // later columns
+    CHECK(std::isnan(row.z_nm));
+    CHECK(std::isnan(row.witness_z_nm));
+  }
+  for (const LocalizationRow& row : reader.localizations(0, reader.localization_count())) {
+    CHECK(std::isnan(row.z_nm));
+    CHECK(std::isnan(row.sigma_y_px));
+  }
   check_rows(reader.stage(), stage_layout(), kStage);
   check_rows(reader.clock(), clock_layout(), kClock);
   check_rows(reader.counters(), counters_layout(), kCounters);
@@ -259,4 +268,5 @@ TEST_CASE("a file of layout version 1 is read, every column of it") {
   CHECK(event.code == "state_changed");
   CHECK(event.text == "holding: no frames");
   CHECK(event.fields == R"({"a":1})");
+  CHECK(reader.pattern().empty());  // the table came later
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/setup/axial_curve.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "config/names.hpp"
+#include "control/axial/curve_file.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+control::CurveFits fits_of(const config::Config& config, int roi_px) {
+  const bool astigmatic = config.axial.method == control::AxialMethod::Astigmatic;
+  return {.model = astigmatic ? fitter::Model::EllipticalGaussian : fitter::Model::CircularGaussian,
+          .estimator = astigmatic ? fitter::Estimator::PoissonLikelihood
+                                  : fitter::Estimator::ImplicitLeastSquares,
+          .integrated = false,
+          .roi_px = roi_px,
+          .pixel_size_nm = config.optics.pixel_size_nm,
+          .gain_e_per_adu = config.camera.gain_e_per_adu};
+}
+
+}  // namespace
+
+config::Config with_curve(config::Config config) {
+  config.axial.read = nullptr;
+  if (!config.axial.by_widths()) return config;
+  const auto refused = [&](const std::string& why) {
+    return config::ConfigError(
+        fmt::format("axial.curve: {}: {}", config.axial.curve.string(), why));
+  };
+  try {
+    control::CurveFile file = control::read_curve_file(config.axial.curve);
+    if (file.curve.method() != config.axial.method) {
+      throw refused(fmt::format("it is a curve for axial.method {}, and {} is configured",
+                                config::text_of(file.curve.method()),
+                                config::text_of(config.axial.method)));
+    }
+    if (file.fits) {
+      if (config.fitter.roi_px == 0) config.fitter.roi_px = file.fits->roi_px;
+      const std::string why =
+          control::why_not_for(*file.fits, fits_of(config, config.fitter.roi_px));
+      if (!why.empty())
+        throw refused(why + ": make one for these fits by `driftfit calibrate-z`, or set them so");
+    }
+    config.axial.read = std::make_shared<const control::WidthCurve>(std::move(file.curve));
+  } catch (const control::CurveFileError& error) {  // names the file
+    throw config::ConfigError(std::string("axial.curve: ") + error.what());
+  }
+  return config;
+}
+
+bool have_other_curves(const config::Config& a, const config::Config& b) {
+  if (!a.axial.read || !b.axial.read) return a.axial.read != b.axial.read;
+  const control::WidthCurve &one = *a.axial.read, &other = *b.axial.read;
+  const auto same = [](const control::WidthCurve::Knot& p, const control::WidthCurve::Knot& q) {
+    return p.z_nm == q.z_nm && p.sigma_x_px == q.sigma_x_px && p.sigma_y_px == q.sigma_y_px;
+  };
+  return one.method() != other.method() || one.scatter_factor() != other.scatter_factor() ||
+         one.lower_nm() != other.lower_nm() || one.upper_nm() != other.upper_nm() ||
+         !std::equal(one.knots().begin(), one.knots().end(), other.knots().begin(),
+                     other.knots().end(), same);
+}
+
+}  // namespace driftd::daemon

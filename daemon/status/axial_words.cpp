@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "daemon/status/axial_words.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "config/names.hpp"
+#include "daemon/wire/number_or_null.hpp"
+
+namespace driftd::daemon {
+namespace {
+
+using control::AxialMethod;
+using control::AxialReason;
+
+/// Farther from the crossing the likelihood's widths read brightness for z (docs/use/axial.md).
+constexpr double kFarFromCrossingNm = 100;
+/// So near to an end of the curve z is soon out of its range.
+constexpr double kNearEndNm = 100;
+
+std::string why_no_z(const control::AxialEstimate& z, int needed) {
+  const std::string few =
+      fmt::format("z of {} of {} tracking markers is read, and {} are needed (drift.min_markers)",
+                  z.in_range, z.markers_total, needed);
+  switch (z.reason) {
+    case AxialReason::Measured:
+      return "";
+    case AxialReason::NoReference:
+      return z.in_range < needed ? few : "its reference is being taken";
+    case AxialReason::OutOfRange:
+      return few +
+             ": most of the others are beyond the range of the curve; focus nearer to where "
+             "it was made";
+    case AxialReason::Unclear:
+      return few +
+             ": the curve has no such widths, or has them twice; see whether it is of this "
+             "lens, and make it anew by `driftfit calibrate-z`";
+    case AxialReason::Saturated:
+      return few + ": most of the others are saturated; less light or exposure helps";
+    case AxialReason::Dark:
+      return few + ": most of the others are not seen, or too dim";
+    case AxialReason::Implausible:
+      return few +
+             ": most of the others look otherwise than at their reference, or have left the "
+             "others";
+    case AxialReason::Apart:
+      return few + ": the markers do not agree on a z";
+    case AxialReason::NoMarkers:
+      return "there are no markers yet";
+  }
+  return "";
+}
+
+std::string why_no_reflection(AxialReason reason) {
+  switch (reason) {
+    case AxialReason::Measured:
+      return "";
+    case AxialReason::NoReference:
+      return "its reference is being taken";
+    case AxialReason::OutOfRange:
+      return "the spot is at the edge of its region (axial.reflection), or the region is not in "
+             "the "
+             "camera's";
+    case AxialReason::Saturated:
+      return "the spot is saturated: less of its light helps";
+    case AxialReason::Implausible:
+      return "the spot is much wider or narrower than at its reference";
+    default:
+      return "no spot is seen in the region of axial.reflection";
+  }
+}
+
+std::string warning_of(const control::AxialEstimate& z, const config::Axial& axial) {
+  const double end_nm = std::min(z.curve_below_nm, z.curve_above_nm);
+  if (end_nm < kNearEndNm)
+    return fmt::format("the markers are {:.0f} nm from an end of the curve's range",
+                       std::max(0.0, end_nm));
+  const double off_nm = std::abs(z.from_crossing_nm);
+  if (axial.method == AxialMethod::Astigmatic && off_nm > kFarFromCrossingNm)
+    return fmt::format(
+        "the markers are {:.0f} nm from where both widths are equal: so far away a change of "
+        "brightness or background reads as z",
+        off_nm);
+  return "";
+}
+
+}  // namespace
+
+nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, bool current) {
+  const config::Axial& axial = config.axial;
+  if (axial.method == AxialMethod::None) return nullptr;
+  const control::AxialEstimate& z = loop.axial;
+  const bool placed = current && z.in_range > 0 && axial.by_widths();
+  const bool valid = current && z.valid;
+  return {
+      {"method", config::text_of(axial.method)},
+      {"curve", axial.by_widths() ? nlohmann::json(axial.curve.string()) : nullptr},
+      {"valid", valid},
+      {"reason", current ? control::name_of(z.reason) : control::name_of(AxialReason::NoMarkers)},
+      {"text", !current            ? "no frames come"
+               : axial.by_widths() ? why_no_z(z, config.drift.min_markers)
+                                   : why_no_reflection(z.reason)},
+      {"z_nm", number_or_null(z.z_nm, valid)},
+      {"sd_nm", number_or_null(std::sqrt(z.variance_nm2), valid)},
+      {"witness_z_nm", number_or_null(z.witness_z_nm, valid && z.witness_valid)},
+      {"in_range", current ? z.in_range : 0},
+      {"markers_used", valid ? z.markers_used : 0},
+      {"markers_total", z.markers_total},
+      {"distance_from_crossing_nm",
+       number_or_null(z.from_crossing_nm, placed && axial.method == AxialMethod::Astigmatic)},
+      {"range_below_nm", number_or_null(z.curve_below_nm, placed)},
+      {"range_above_nm", number_or_null(z.curve_above_nm, placed)},
+      {"warning", placed ? warning_of(z, axial) : ""}};
+}
+
+}  // namespace driftd::daemon

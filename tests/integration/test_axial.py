@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: MIT
+"""z from the widths of markers, of a simulated sample that does not move in z: what is published, when there is none,
+and that x and y do not depend on it."""
+import math
+import pathlib
+import sys
+import unittest
+
+from harness import SOURCE, new_rig
+
+sys.path.insert(0, str(SOURCE / "tests/fault"))
+from judge import CONFIG, DEMO, changed  # noqa: E402
+
+Z_KEYS = ("z_nm", "z_sd_nm", "frame_z_nm", "frame_z_sd_nm", "witness_z_nm")
+CAMERA = {"gain_e_per_adu": 0.25, "offset_adu": 100, "read_noise_e": 3}  # of the demo, which has 4 ADU an electron
+
+
+def width_px(z_nm: float, focus_nm: float) -> float:
+    """Huang et al., Science 2008, as a camera's pixels widen it."""
+    return math.hypot(1.1 * math.sqrt(1 + ((z_nm - focus_nm) / 350) ** 2), 1 / math.sqrt(12))
+
+
+def write_curve(file: pathlib.Path, scatter_factor: float = 1, roi_px: int = 13) -> None:
+    knots = "".join(f"  - [{z}, {width_px(z, 220):.6f}, {width_px(z, -220):.6f}]\n" for z in range(-700, 701, 50))
+    file.write_text(f"axial_curve: 1\nmethod: astigmatic\nmodel: elliptical\nestimator: poisson\nroi_px: {roi_px}\n"
+                    f"pixel_size_nm: 100\nscatter_factor: {scatter_factor}\nrange_nm: [-500, 500]\nknots:\n{knots}")
+
+
+def sections(rig) -> dict:
+    file = rig.folder / "curve.yaml"
+    if not file.exists():
+        write_curve(file)
+    return {**CONFIG, "camera": {**CONFIG["camera"], **CAMERA},
+            "axial": {"method": "astigmatic", "curve": f'"{file}"'}}
+
+
+def world(z_nm: float) -> str:
+    """The demo's, at a height, behind a cylinder lens."""
+    sigmas = [1.1 * math.sqrt(1 + ((z_nm - focus) / 350) ** 2) for focus in (220, -220)]
+    return changed(DEMO, ("  sigma_px: 1.3 ", f"  sigma_px: {sigmas[0]}\n  sigma_y_px: {sigmas[1]}\n  # "))
+
+
+class Axial(unittest.TestCase):
+    def positions(self, rig, seconds: float) -> list:
+        return [message for _, message in rig.subscribe("position").drain(seconds)]
+
+    def test_z_is_read_within_its_sd_beside_a_lock_of_x_and_y(self):
+        for z_nm in (-150, 0, 200):
+            with self.subTest(z_nm=z_nm), new_rig() as rig:
+                rig.start_locked(world(z_nm), **sections(rig))
+                status = rig.status()
+                self.assertEqual(status["fitter"]["estimator"], "poisson")
+                self.assertEqual(status["fitter"]["estimator_reason"], "axial.method is `astigmatic`")
+                self.assertEqual(status["fitter"]["roi_px"], 13)
+                seen = self.positions(rig, 1)
+                self.assertGreater(len(seen), 300)
+                for p in seen:
+                    self.assertTrue(p["valid"])
+                    self.assertIsNotNone(p["z_nm"])
+                mean_nm = sum(p["z_nm"] for p in seen) / len(seen)
+                variance_nm2 = sum((p["z_nm"] - mean_nm) ** 2 for p in seen) / (len(seen) - 1)
+                told_nm2 = sum(p["z_sd_nm"] ** 2 for p in seen) / len(seen)
+                self.assertLess(abs(mean_nm), 4 * math.sqrt(told_nm2))
+                self.assertAlmostEqual(math.sqrt(variance_nm2 / told_nm2), 1, delta=0.2)
+                axial = rig.status()["axial"]
+                self.assertEqual((axial["method"], axial["valid"], axial["text"]), ("astigmatic", True, ""))
+                self.assertAlmostEqual(axial["distance_from_crossing_nm"], z_nm, delta=10)
+                self.assertEqual(bool(axial["warning"]), abs(z_nm) > 100)
+                self.assertGreaterEqual(axial["markers_used"], 10)
+                rig.wait_still(1.5)
+
+    def test_widths_of_no_place_are_no_z_and_x_and_y_go_on(self):
+        with new_rig() as rig:
+            rig.start_locked(changed(DEMO, ("sigma_px: 1.3", "sigma_px: 2.0")), **sections(rig))
+            for p in self.positions(rig, 0.5):
+                self.assertTrue(p["valid"])
+                for key in Z_KEYS:
+                    self.assertIsNone(p[key])
+            axial = rig.status()["axial"]
+            self.assertFalse(axial["valid"])
+            self.assertEqual(axial["reason"], "unclear")
+            self.assertIn("0 of ", axial["text"])
+            rig.wait_still(1.5)
+
+    def test_another_curve_is_taken_while_idle_alone(self):
+        with new_rig() as rig:
+            rig.start_locked(world(0), **sections(rig))
+            before = rig.status()["axial"]["sd_nm"]
+            write_curve(rig.folder / "curve.yaml", scatter_factor=2)
+            with self.assertRaises(Exception) as refused:
+                rig.client.request("reload")
+            self.assertIn("the lock must be idle", str(refused.exception))
+            rig.client.unlock()
+            rig.sleep(0.1)
+            write_curve(rig.folder / "curve.yaml", roi_px=15)
+            with self.assertRaises(Exception) as refused:
+                rig.client.request("reload")
+            self.assertIn("fitter.roi_px", str(refused.exception))  # which a curve of another ROI would change
+            write_curve(rig.folder / "curve.yaml", scatter_factor=2)
+            rig.client.request("reload")
+            rig.sleep(0.3)
+            self.assertAlmostEqual(rig.status()["axial"]["sd_nm"] / before, 2, delta=0.5)
+
+    def test_a_flat_configuration_has_no_z(self):
+        with new_rig() as rig:
+            rig.start_locked(**CONFIG)
+            for p in self.positions(rig, 0.2):
+                self.assertEqual([p[key] for key in Z_KEYS], [None] * len(Z_KEYS))
+            self.assertIsNone(rig.status()["axial"])
+            marker = rig.client.markers()[0]
+            for key in ("sigma_x_px", "sigma_y_px", "z_nm", "z_sd_nm", "dz_nm", "residual_z_nm", "z_reason"):
+                self.assertIsNone(marker[key])
+
+
+if __name__ == "__main__":
+    unittest.main()
