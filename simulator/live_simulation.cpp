@@ -68,6 +68,17 @@ void LiveSimulation::command_stage(Vec2 stage_nm) {
   simulation_.command_stage(arrived_ns, stage_nm);
 }
 
+void LiveSimulation::command_focus(double z_nm) {
+  const std::int64_t arrived_ns = monotonic_ns() - start_ns_;
+  const std::lock_guard lock(mutex_);
+  simulation_.command_focus(arrived_ns, z_nm);
+}
+
+bool LiveSimulation::has_focus_stage() {
+  const std::lock_guard lock(mutex_);
+  return simulation_.has_focus_stage();
+}
+
 Vec2 LiveSimulation::commanded_nm() {
   const std::lock_guard lock(mutex_);
   return simulation_.commanded_nm();
@@ -75,7 +86,9 @@ Vec2 LiveSimulation::commanded_nm() {
 
 StageReadback LiveSimulation::stage_place() {
   const std::lock_guard lock(mutex_);
-  return {simulation_.stage_nm_at(monotonic_ns() - start_ns_), simulation_.commanded_nm()};
+  const std::int64_t now_ns = monotonic_ns() - start_ns_;
+  return {simulation_.stage_nm_at(now_ns), simulation_.commanded_nm(),
+          simulation_.stage_z_nm_at(now_ns), simulation_.commanded_z_nm()};
 }
 
 bool LiveSimulation::inject(const Fault& fault) {

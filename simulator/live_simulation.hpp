@@ -23,10 +23,11 @@ struct TruthRecord {
   bool camera_away = false;
 };
 
-/// Stage axes.
+/// Stage axes; z is 0 without a focus stage.
 struct StageReadback {
   Vec2 true_nm;       ///< noise included
   Vec2 commanded_nm;  ///< newest command, obeyed or not
+  double true_z_nm = 0, commanded_z_nm = 0;
 };
 
 class LiveSimulation final : public FrameProducer {
@@ -42,6 +43,8 @@ class LiveSimulation final : public FrameProducer {
 
   /// A command that reached the stage now: absolute, stage axes. Any thread.
   void command_stage(Vec2 stage_nm);
+  void command_focus(double z_nm);
+  bool has_focus_stage();
   Vec2 commanded_nm();
   StageReadback stage_place();  ///< now. Any thread.
   /// Starts a fault now. @return false when its marker does not exist. Any thread.

@@ -29,6 +29,22 @@ MarkerField::MarkerField(const Scenario& scenario, std::uint64_t seed)
     marker.blinks = random_.uniform() < model_.blink.share;
     marker.next_change_s = random_.exponential(model_.blink.on_s);
   }
+  raise(seed);
+}
+
+/// Heights and bleaching draw from generators of their own, so that the rest stays as it is.
+void MarkerField::raise(std::uint64_t seed) {
+  Random heights(seed, 31);
+  Random bleaching(seed, 32);
+  for (std::size_t i = 0; i < markers_.size(); ++i) {
+    Marker& marker = markers_[i];
+    const double own_nm = model_.height_spread_nm * heights.normal();
+    const Vec2 arm_um = {(marker.place_px.x - centre_px_.x) * pixel_size_nm_ / 1000,
+                         (marker.place_px.y - centre_px_.y) * pixel_size_nm_ / 1000};
+    marker.z_nm = (i < model_.heights_nm.size() ? model_.heights_nm[i] : own_nm) +
+                  model_.tilt_x_nm_per_um * arm_um.x + model_.tilt_y_nm_per_um * arm_um.y;
+    marker.bleach_tau_s = model_.bleach_tau_s * std::exp(model_.bleach_spread * bleaching.normal());
+  }
 }
 
 void MarkerField::place_at_random(const CameraModel& camera) {
@@ -73,6 +89,7 @@ void MarkerField::step(double time_s) {
     if (time_s <= marker.walks_until_s) {
       marker.wander_nm.x += marker.walk_nm_per_s.x * step_s;
       marker.wander_nm.y += marker.walk_nm_per_s.y * step_s;
+      marker.z_nm += marker.rise_nm_per_s * step_s;
     }
   }
 }
@@ -83,14 +100,16 @@ bool MarkerField::detach(int index) {
   return true;
 }
 
-bool MarkerField::walk(int index, Vec2 by_nm, double seconds) {
+bool MarkerField::walk(int index, Vec2 by_nm, double rise_nm, double seconds) {
   if (index < 0 || static_cast<std::size_t>(index) >= markers_.size()) return false;
   Marker& marker = markers_[static_cast<std::size_t>(index)];
   if (!(seconds > 0)) {
     marker.wander_nm = {marker.wander_nm.x + by_nm.x, marker.wander_nm.y + by_nm.y};
+    marker.z_nm += rise_nm;
     return true;
   }
   marker.walk_nm_per_s = {by_nm.x / seconds, by_nm.y / seconds};
+  marker.rise_nm_per_s = rise_nm / seconds;
   marker.walks_until_s = time_s_ + seconds;
   return true;
 }
@@ -111,22 +130,24 @@ Vec2 MarkerField::turned(Vec2 place_px) const noexcept {
           centre_px_.y + scale * (std::sin(angle) * arm.x + std::cos(angle) * arm.y)};
 }
 
-void MarkerField::spots(Vec2 sample_nm, bool hidden, std::vector<Spot>& out) const {
+void MarkerField::spots(const SampleState& sample, std::vector<Spot>& out) const {
   out.clear();
-  const double bleached = model_.bleach_tau_s > 0 ? std::exp(-time_s_ / model_.bleach_tau_s) : 1.0;
+  const Vec2 sample_nm = sample.place_nm;
   for (const Marker& marker : markers_) {
-    if (hidden || marker.dark) continue;
+    if (sample.hidden || marker.dark) continue;
     const Vec2 place_px = turned(marker.place_px);
+    const double bleached =
+        marker.bleach_tau_s > 0 ? std::exp(-time_s_ / marker.bleach_tau_s) : 1.0;
     out.push_back({place_px.x + (sample_nm.x + marker.wander_nm.x) / pixel_size_nm_,
                    place_px.y + (sample_nm.y + marker.wander_nm.y) / pixel_size_nm_,
-                   marker.electrons * bleached});
+                   marker.electrons * bleached * light_, sample.z_nm + marker.z_nm});
   }
   if (intruder_ && time_s_ < intruder_->until_s) {
     const double travelled_nm =
         model_.intruder_speed_nm_per_s * (time_s_ - intruder_->meeting_s) + sample_nm.x;
     out.push_back({intruder_->meeting_px.x + travelled_nm / pixel_size_nm_,
-                   intruder_->meeting_px.y + sample_nm.y / pixel_size_nm_,
-                   model_.intruder_photons});
+                   intruder_->meeting_px.y + sample_nm.y / pixel_size_nm_, model_.intruder_photons,
+                   sample.z_nm});
   }
 }
 

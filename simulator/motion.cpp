@@ -114,8 +114,8 @@ double DisturbanceAxis::step(double time_s) noexcept {
   return sum;
 }
 
-Stage::Stage(const StageModel& model, std::uint64_t seed)
-    : model_(model), random_(seed, 20), jitter_(seed, 21) {
+Stage::Stage(const StageModel& model, std::uint64_t seed, std::uint64_t stream)
+    : model_(model), random_(seed, stream), jitter_(seed, stream + 1) {
   response_ = second_order(model.frequency_hz, model.damping);
   second_response_ = second_order(model.second_mode_hz, model.second_mode_damping);
   noise_memory_ = std::exp(-2 * std::numbers::pi * model.noise_bandwidth_hz * kTickS);

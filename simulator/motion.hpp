@@ -58,7 +58,8 @@ class DisturbanceAxis {
 /// nothing.
 class Stage {
  public:
-  Stage(const StageModel& model, std::uint64_t seed);
+  /// @param stream  of the generator; the next one is used, too
+  Stage(const StageModel& model, std::uint64_t seed, std::uint64_t stream = 20);
   /// @param target_nm  absolute, from the place at the start of the scenario
   void command(std::int64_t time_ns, Vec2 target_nm);
   /// From now on a command to move by d moves it by `gain` * d, turned by `degrees` from x to y.

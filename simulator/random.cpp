@@ -121,6 +121,50 @@ std::uint32_t Random::poisson_rejection(double mean) noexcept {
   }
 }
 
+PoissonTables::PoissonTables() : tables_(static_cast<std::size_t>(kLargestMean * kSteps)) {
+  for (std::size_t step = 0; step < tables_.size(); ++step) {
+    const double mean = static_cast<double>(step) / kSteps;
+    Table& table = tables_[step];
+    double probability = std::exp(-mean);
+    double sum = 0;
+    for (std::size_t k = 0; k < kNumbers; ++k) {
+      sum += probability;
+      table.cumulative[k] = k + 1 == kNumbers ? 1 : sum;
+      probability *= mean / static_cast<double>(k + 1);
+    }
+    std::size_t k = 0;
+    for (std::size_t share = 0; share < kGuides; ++share) {
+      while (table.cumulative[k] * kGuides <= static_cast<double>(share)) ++k;
+      table.guide[share] = static_cast<std::uint8_t>(k);
+    }
+  }
+}
+
+std::uint32_t PoissonTables::draw(double mean, Random& random) const noexcept {
+  if (!(mean > 0)) return 0;
+  if (mean >= kLargestMean) return random.poisson(mean);
+  const auto step = static_cast<std::size_t>(mean * kSteps);
+  std::uint32_t number = 0;
+  if (step > 0) {
+    const double u = random.uniform();
+    const Table& table = tables_[step];
+    std::size_t k = table.guide[static_cast<std::size_t>(u * kGuides)];
+    while (u >= table.cumulative[k]) ++k;
+    number = static_cast<std::uint32_t>(k);
+  }
+  const double rest = mean - static_cast<double>(step) / kSteps;
+  const double u = random.uniform();
+  if (u < 1 - rest) return number;  // exp(-rest) is larger
+  double probability = std::exp(-rest);
+  double below = probability;
+  for (int k = 1; u >= below && k < 40; ++k) {
+    ++number;
+    probability *= rest / k;
+    below += probability;
+  }
+  return number;
+}
+
 BulkRandom::BulkRandom(std::uint64_t seed, std::uint64_t stream) noexcept : state_{} {
   std::uint64_t state = mix_seed(seed, stream);
   for (auto& word : state_) {

@@ -18,9 +18,9 @@ using yaml::Mistakes;
 constexpr double kLongS = 1e7;  ///< four months: longer than any scenario runs
 constexpr yaml::Range kLengthNm = {-1e6, 1e6};
 constexpr yaml::Range kFactor = {0, 1000};
-constexpr std::array<std::string_view, 2> kShapes = {"gaussian", "airy"};
+constexpr std::array<std::string_view, 4> kShapes = {"gaussian", "airy", "width_curve", "pupil"};
 
-constexpr std::array<std::pair<FaultKind, const char*>, 18> kFaultNames = {{
+constexpr std::array<std::pair<FaultKind, const char*>, 21> kFaultNames = {{
     {FaultKind::Vanish, "vanish"},
     {FaultKind::DropFrames, "drop_frames"},
     {FaultKind::CorruptFrames, "corrupt_frames"},
@@ -39,7 +39,12 @@ constexpr std::array<std::pair<FaultKind, const char*>, 18> kFaultNames = {{
     {FaultKind::DetachMarker, "detach_marker"},
     {FaultKind::WalkMarker, "walk_marker"},
     {FaultKind::Intruder, "intruder"},
+    {FaultKind::Light, "light"},
+    {FaultKind::Background, "background"},
+    {FaultKind::HideReflection, "hide_reflection"},
 }};
+
+constexpr std::array<std::string_view, 2> kFaultAxes = {"xy", "z"};
 
 /// One of `names`, as the value of the same place in the enumeration.
 template <typename Value, std::size_t count>
@@ -49,6 +54,50 @@ void read_choice(yaml::Section& section, const std::string& key,
   section.text(key, name, names);
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) value = static_cast<Value>(found - names.begin());
+}
+
+void read_width_curve(yaml::Section section, WidthCurveModel& curve) {
+  section.number("width_px", curve.width_px, {0.3, 20});
+  section.number("focus_nm", curve.focus_nm, {-10000, 10000});
+  section.number("depth_nm", curve.depth_nm, {10, 100000});
+  section.number("a", curve.a, {-10, 10});
+  section.number("b", curve.b, {-10, 10});
+  section.finish();
+}
+
+/// What pupil_spot.cpp has points enough for.
+void check_pupil(yaml::Section& section, double pixel_size_nm, const PupilModel& pupil) {
+  if (pupil.numerical_aperture > 0.99 * pupil.index) {
+    section.reject("numerical_aperture", "at most 0.99 of the index");
+    return;
+  }
+  const double half_nm = pupil.wavelength_nm / (2 * pupil.numerical_aperture);
+  if (pixel_size_nm > half_nm || pixel_size_nm < half_nm / 5) {
+    section.reject("wavelength_nm",
+                   "a wavelength of which, over twice numerical_aperture, is 1 to 5 times "
+                   "optics.pixel_size_nm");
+  }
+  const double sine = pupil.numerical_aperture / pupil.index;
+  const double farthest_nm = 26 * half_nm * std::sqrt(1 - sine * sine) / sine;
+  if (pupil.range_nm > farthest_nm) {
+    section.reject("range_nm", "at most " + std::to_string(static_cast<int>(farthest_nm)) +
+                                   " with this aperture and wavelength");
+  }
+}
+
+void read_pupil(yaml::Section section, double pixel_size_nm, PupilModel& pupil) {
+  section.number("numerical_aperture", pupil.numerical_aperture, {0.1, 1.7});
+  section.number("index", pupil.index, {1, 2});
+  section.number("wavelength_nm", pupil.wavelength_nm, {200, 2000});
+  section.number("focus_nm", pupil.focus_nm, {-10000, 10000});
+  section.number("range_nm", pupil.range_nm, {100, 3000});
+  section.number("astigmatism_waves", pupil.astigmatism_waves, {-0.3, 0.3});
+  section.number("astigmatism_deg", pupil.astigmatism_deg, {-180, 180});
+  section.number("coma_waves", pupil.coma_waves, {-0.3, 0.3});
+  section.number("coma_deg", pupil.coma_deg, {-360, 360});
+  section.number("spherical_waves", pupil.spherical_waves, {-0.3, 0.3});
+  check_pupil(section, pixel_size_nm, pupil);
+  section.finish();
 }
 
 void read_optics(yaml::Section section, OpticsModel& optics) {
@@ -67,6 +116,15 @@ void read_optics(yaml::Section section, OpticsModel& optics) {
   if (optics.shape == SpotShape::Airy && optics.sigma_y_px > 0) {
     section.reject("sigma_y_px", "0 with shape: airy, which is circular");
   }
+  const auto only_with = [&](const char* key, SpotShape shape, const char* name) {
+    const bool wrong = section.has(key) && optics.shape != shape;
+    if (wrong) section.reject(key, std::string("none, or shape: ") + name);
+    return !wrong && optics.shape == shape;
+  };
+  if (only_with("width_curve", SpotShape::WidthCurve, "width_curve"))
+    read_width_curve(section.section("width_curve"), optics.width_curve);
+  if (only_with("pupil", SpotShape::Pupil, "pupil"))
+    read_pupil(section.section("pupil"), optics.pixel_size_nm, optics.pupil);
   section.finish();
 }
 
@@ -83,6 +141,18 @@ void read_background(yaml::Section section, BackgroundModel& background) {
   section.number("grain_px", background.grain_px, {2, 1000});
   section.number("speed_x_nm_per_s", background.speed_nm_per_s.x, kLengthNm);
   section.number("speed_y_nm_per_s", background.speed_nm_per_s.y, kLengthNm);
+  section.finish();
+}
+
+void read_reflection(yaml::Section section, const CameraModel& camera,
+                     ReflectionModel& reflection) {
+  section.number("photons", reflection.photons, {0, 1e9});
+  section.number("x_px", reflection.place_px.x, {0, camera.width_px - 1.0});
+  section.number("y_px", reflection.place_px.y, {0, camera.height_px - 1.0});
+  section.number("px_per_um", reflection.px_per_um, {0, 10000});
+  section.number("direction_deg", reflection.direction_deg, {-360, 360});
+  section.number("sigma_px", reflection.sigma_px, {0.3, 20});
+  section.number("pointing_px_per_sqrt_s", reflection.pointing_px_per_sqrt_s, {0, 1000});
   section.finish();
 }
 
@@ -150,6 +220,10 @@ void read_markers(yaml::Section section, const CameraModel& camera, MarkerModel&
   section.number("min_distance_px", markers.min_distance_px, {0, 4096});
   section.number("border_px", markers.border_px, {0, 2048});
   section.number("bleach_tau_s", markers.bleach_tau_s, {0, kLongS});
+  section.number("bleach_spread", markers.bleach_spread, {0, 5});
+  section.number("height_spread_nm", markers.height_spread_nm, {0, 1e5});
+  section.number("tilt_x_nm_per_um", markers.tilt_x_nm_per_um, {-1000, 1000});
+  section.number("tilt_y_nm_per_um", markers.tilt_y_nm_per_um, {-1000, 1000});
   section.number("wander_nm_per_sqrt_s", markers.wander_nm_per_sqrt_s, {0, 1e6});
   section.number("intruder_photons", markers.intruder_photons, {1, 1e9});
   section.number("intruder_speed_nm_per_s", markers.intruder_speed_nm_per_s, {-1e7, 1e7});
@@ -170,6 +244,10 @@ void read_markers(yaml::Section section, const CameraModel& camera, MarkerModel&
   if (section.has("positions_px") && section.has("count")) {
     section.reject("count", "none together with positions_px");
   }
+  const std::size_t count = markers.positions_px.empty() ? static_cast<std::size_t>(markers.count)
+                                                         : markers.positions_px.size();
+  if (const auto heights = section.numbers("heights_nm", count, {-1e5, 1e5}))
+    markers.heights_nm = *heights;
   if (2 * markers.border_px >= std::min(camera.width_px, camera.height_px) - 1) {
     section.reject("border_px", "what leaves room on the sensor");
   }
@@ -216,21 +294,8 @@ void read_matrix(yaml::Section& section, StageModel& stage) {
     section.reject("image_to_stage", "a matrix that can be inverted");
 }
 
-void read_stage(yaml::Section section, StageModel& stage, std::string& endpoint) {
-  read_matrix(section, stage);
-  if (const auto signs = section.numbers("axis_sign", 2, {-1, 1})) {
-    for (std::size_t i = 0; i < 2; ++i) {
-      if (std::abs((*signs)[i]) != 1) section.reject("axis_sign", "1 or -1 for each");
-      stage.axis_sign[i] = (*signs)[i] < 0 ? -1 : 1;
-    }
-  }
-  if (const auto gains = section.numbers("axis_gain", 2, {0.01, 100})) {
-    stage.axis_gain = {(*gains)[0], (*gains)[1]};
-  }
-  if (const auto shares = section.numbers("coupling", 2, {-0.5, 0.5})) {
-    stage.coupling = {(*shares)[0], (*shares)[1]};
-  }
-  section.number("turn_deg", stage.turn_deg, {-180, 180});
+/// What any actuator has.
+void read_actuator(yaml::Section& section, StageModel& stage) {
   section.number("slew_nm_per_s", stage.slew_nm_per_s, {0, 1e9});
   section.number("hysteresis_share", stage.hysteresis_share, {0, 0.9});
   section.number("hysteresis_reach_nm", stage.hysteresis_reach_nm, {0.1, 1e6});
@@ -247,7 +312,39 @@ void read_stage(yaml::Section section, StageModel& stage, std::string& endpoint)
   section.number("quantisation_nm", stage.quantisation_nm, {0, 1000});
   section.number("range_nm", stage.range_nm, {1, 1e7});
   section.boolean("stuck", stage.stuck);
-  section.text("endpoint", endpoint);
+}
+
+FocusStageModel read_focus_stage(yaml::Section section) {
+  FocusStageModel focus;
+  focus.actuator.frequency_hz = 100;
+  read_actuator(section, focus.actuator);
+  section.integer("sign", focus.actuator.axis_sign[0], {-1, 1});
+  if (focus.actuator.axis_sign[0] == 0) section.reject("sign", "1 or -1");
+  section.number("gain", focus.actuator.axis_gain[0], {0.01, 100});
+  section.number("tilt_x_nm_per_um", focus.tilt_x_nm_per_um, {-1000, 1000});
+  section.number("tilt_y_nm_per_um", focus.tilt_y_nm_per_um, {-1000, 1000});
+  section.finish();
+  return focus;
+}
+
+void read_stage(yaml::Section section, StageModel& stage, Scenario& scenario) {
+  read_matrix(section, stage);
+  if (const auto signs = section.numbers("axis_sign", 2, {-1, 1})) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      if (std::abs((*signs)[i]) != 1) section.reject("axis_sign", "1 or -1 for each");
+      stage.axis_sign[i] = (*signs)[i] < 0 ? -1 : 1;
+    }
+  }
+  if (const auto gains = section.numbers("axis_gain", 2, {0.01, 100})) {
+    stage.axis_gain = {(*gains)[0], (*gains)[1]};
+  }
+  if (const auto shares = section.numbers("coupling", 2, {-0.5, 0.5})) {
+    stage.coupling = {(*shares)[0], (*shares)[1]};
+  }
+  section.number("turn_deg", stage.turn_deg, {-180, 180});
+  read_actuator(section, stage);
+  if (section.has("z")) scenario.focus_stage = read_focus_stage(section.section("z"));
+  section.text("endpoint", scenario.stage_endpoint);
   section.finish();
 }
 
@@ -274,6 +371,8 @@ void read_fault(const YAML::Node& item, const std::string& path, Scenario& scena
   section.number("share", fault.share, {0, 1});
   section.number("x_nm", fault.x_nm, kLengthNm);
   section.number("y_nm", fault.y_nm, kLengthNm);
+  section.number("z_nm", fault.z_nm, kLengthNm);
+  read_choice(section, "axes", kFaultAxes, fault.axes);
   section.number("factor", fault.factor, kFactor);
   section.number("degrees", fault.degrees, {-360, 360});
   section.number("shift_s", fault.shift_s, {-kLongS, kLongS});
@@ -292,14 +391,16 @@ Scenario read_scenario(const YAML::Node& root, Mistakes& mistakes) {
   read_illumination(section.section("illumination"), scenario.illumination);
   read_background(section.section("background"), scenario.background);
   read_camera(section.section("camera"), scenario.camera);
+  read_reflection(section.section("reflection"), scenario.camera, scenario.reflection);
   read_markers(section.section("markers"), scenario.camera, scenario.markers);
   yaml::Section disturbance = section.section("disturbance");
   read_axis(disturbance.section("x"), scenario.disturbance_x, mistakes);
   read_axis(disturbance.section("y"), scenario.disturbance_y, mistakes);
+  read_axis(disturbance.section("z"), scenario.disturbance_z, mistakes);
   disturbance.number("rotation_urad_per_s", scenario.field.rotation_urad_per_s, {-1e5, 1e5});
   disturbance.number("scale_ppm_per_s", scenario.field.scale_ppm_per_s, {-1e5, 1e5});
   disturbance.finish();
-  read_stage(section.section("stage"), scenario.stage, scenario.stage_endpoint);
+  read_stage(section.section("stage"), scenario.stage, scenario);
   section.each("faults", [&](const YAML::Node& item, const std::string& path) {
     read_fault(item, path, scenario, mistakes);
   });
@@ -309,6 +410,15 @@ Scenario read_scenario(const YAML::Node& root, Mistakes& mistakes) {
 }
 
 }  // namespace
+
+Vec2 widths_px(const WidthCurveModel& curve, double z_nm) noexcept {
+  const auto width_px = [&](double focus_nm) {
+    const double z = (z_nm - focus_nm) / curve.depth_nm;
+    const double square = 1 + z * z * (1 + z * (curve.a + z * curve.b));
+    return std::max(0.3, curve.width_px * std::sqrt(std::max(0.0, square)));
+  };
+  return {width_px(curve.focus_nm), width_px(-curve.focus_nm)};
+}
 
 const char* name_of(FaultKind kind) noexcept {
   for (const auto& [known, name] : kFaultNames) {

@@ -3,7 +3,8 @@
 // the stage are like, and which faults happen when. Read from YAML by load_scenario(), or made by
 // hand in tests; the defaults are a typical instrument that drifts not at all.
 //
-// Conventions: image axes are x right, y down, in nm of the sample plane; stage axes are the
+// Conventions: image axes are x right, y down, in nm of the sample plane, z along the optical axis,
+// 0 where the sample is at the start; stage axes are the
 // stage's own. `image_to_stage` is the matrix M of the daemon's configuration: a stage displacement
 // s moves the image by M^-1 * s, so that the correction for a drift d is -M * d. Times are seconds
 // from the start of the scenario.
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -24,7 +26,35 @@ using driftd::Vec2;
 
 enum class SpotShape : std::uint8_t {
   Gaussian,
-  Airy,  ///< a circular pupil's diffraction pattern: core, rings, defocus (airy_spot.hpp)
+  Airy,        ///< a circular pupil's diffraction pattern: core, rings, defocus (airy_spot.hpp)
+  WidthCurve,  ///< a Gaussian whose widths depend on its height (WidthCurveModel)
+  Pupil,       ///< diffraction at high numerical aperture, by height (pupil_spot.hpp)
+};
+
+/// Widths of a spot by its height z, as behind a cylinder lens (Huang, Wang, Bates and Zhuang 2008,
+/// Science 319:810, supporting text): sigma_x = s0 sqrt(1 + Z^2 + A Z^3 + B Z^4) with
+/// Z = (z - c) / d; sigma_y with -c for c. Never below 0.3 px.
+struct WidthCurveModel {
+  double width_px = 1.1;  ///< s0
+  double focus_nm = 220;  ///< c; 0: no cylinder lens
+  double depth_nm = 350;  ///< d
+  double a = 0, b = 0;
+};
+/// The widths at a height.
+Vec2 widths_px(const WidthCurveModel& curve, double z_nm) noexcept;
+
+/// A microscope's pupil; aberrations are rms.
+struct PupilModel {
+  double numerical_aperture = 1.4;
+  double index = 1.518;  ///< of the medium
+  double wavelength_nm = 800;
+  double focus_nm = 0;     ///< height that is in focus
+  double range_nm = 1500;  ///< off focus; beyond it a spot stays as it is there
+  double astigmatism_waves = 0;
+  double astigmatism_deg = 0;  ///< of its axis, from x towards y
+  double coma_waves = 0;
+  double coma_deg = 0;
+  double spherical_waves = 0;
 };
 
 struct OpticsModel {
@@ -33,6 +63,8 @@ struct OpticsModel {
   double sigma_y_px = 0;       ///< along y; 0: circular
   SpotShape shape = SpotShape::Gaussian;
   double defocus_waves = 0;  ///< of an Airy spot: wavefront error at the pupil's edge
+  WidthCurveModel width_curve;
+  PupilModel pupil;
   bool motion_blur = false;  ///< motion within the exposure widens the spots
 };
 
@@ -49,6 +81,16 @@ struct BackgroundModel {
   double structure_share = 0;  ///< rms, relative to the camera's background_e
   double grain_px = 20;        ///< length over which it varies
   Vec2 speed_nm_per_s;         ///< against the sample
+};
+
+/// The spot of a laser beam that the cover glass reflects: it moves over the sensor with z alone.
+struct ReflectionModel {
+  double photons = 0;  ///< per frame in the camera's `exposure_us`; 0: there is none
+  Vec2 place_px;       ///< at z = 0
+  double px_per_um = 30;
+  double direction_deg = 0;  ///< in which it moves while z grows, from x towards y
+  double sigma_px = 2;
+  double pointing_px_per_sqrt_s = 0;  ///< random walk of the laser's pointing
 };
 
 enum class FeatureNames : std::uint8_t {
@@ -124,6 +166,11 @@ struct MarkerModel {
   std::vector<Vec2> positions_px;  ///< when given: these, instead of `count` random ones
   BlinkModel blink;
   double bleach_tau_s = 0;                 ///< brightness decays as exp(-t / tau); 0: never
+  double bleach_spread = 0;                ///< standard deviation of ln(tau) between markers
+  double height_spread_nm = 0;             ///< standard deviation of the markers' heights
+  std::vector<double> heights_nm;          ///< when given: these, one a marker
+  double tilt_x_nm_per_um = 0;             ///< of the sample: height along x ...
+  double tilt_y_nm_per_um = 0;             ///< ... and along y, about the sensor's centre
   double wander_nm_per_sqrt_s = 40;        ///< random walk of a marker that came off
   double intruder_photons = 300000;        ///< a bright particle that passes through the field
   double intruder_speed_nm_per_s = 20000;  ///< along x
@@ -189,6 +236,14 @@ struct StageModel {
   bool stuck = false;        ///< never obeys
 };
 
+/// What moves the focus: an actuator as those of x and y are, with dynamics of its own. The first
+/// of its `actuator`'s axes counts; what has two axes in there (matrix, coupling, turn) does not.
+struct FocusStageModel {
+  StageModel actuator;
+  double tilt_x_nm_per_um = 0;  ///< image motion along x while it moves, and along y
+  double tilt_y_nm_per_um = 0;
+};
+
 enum class FaultKind : std::uint8_t {
   Vanish,         ///< cable out for `seconds`, then powered up anew
   DropFrames,     ///< a `share` of frames is never sent
@@ -204,11 +259,16 @@ enum class FaultKind : std::uint8_t {
   ClockJump,      ///< the next frame's time is wrong by `shift_s`
   ClockRate,      ///< from now on the clock runs `factor` times as fast as real time
   ClockAbsent,    ///< frames carry no time
-  Step,           ///< the sample jumps by (x_nm, y_nm)
+  Step,           ///< the sample jumps by (x_nm, y_nm, z_nm)
   DetachMarker,   ///< marker `index` comes off and wanders
-  WalkMarker,     ///< marker `index` moves on by (x_nm, y_nm), steadily over `seconds`
+  WalkMarker,     ///< marker `index` moves on by (x_nm, y_nm, z_nm), steadily over `seconds`
   Intruder,       ///< a bright particle passes marker `index`
+  Light,          ///< from now on the markers are `factor` times as bright
+  Background,     ///< from now on the background is
+  HideReflection  ///< the reflected spot is dark
 };
+/// The axes of the stage that a fault of it meets.
+enum class FaultAxes : std::uint8_t { Lateral, Axial };
 const char* name_of(FaultKind kind) noexcept;
 
 struct Fault {
@@ -221,6 +281,8 @@ struct Fault {
   double factor = 1;
   double degrees = 0;
   double shift_s = 0;
+  double z_nm = 0;
+  FaultAxes axes = FaultAxes::Lateral;  ///< of the stage's faults
 };
 
 struct Scenario {
@@ -228,12 +290,15 @@ struct Scenario {
   OpticsModel optics;
   IlluminationModel illumination;
   BackgroundModel background;
+  ReflectionModel reflection;
   CameraModel camera;
   MarkerModel markers;
   AxisDisturbance disturbance_x;
   AxisDisturbance disturbance_y;
+  AxisDisturbance disturbance_z;
   FieldMotion field;
   StageModel stage;
+  std::optional<FocusStageModel> focus_stage;  ///< none: nothing moves z back
   std::vector<Fault> faults;
   std::string stage_endpoint;  ///< the daemon's wire.corrections; empty: nobody moves the stage
 };

@@ -94,6 +94,22 @@ SpotPatch add_spot(const Spot& spot, Vec2 sigma_px, double electrons,
   return {columns.begin, columns.end, rows.begin, rows.end};
 }
 
+SpotPatch add_pupil_spot(const PupilSpot& pupil, const Spot& spot, double electrons,
+                         const SensorSettings& settings, float* signal_e) {
+  const double x = spot.x_px - settings.offset_x_px;
+  const double y = spot.y_px - settings.offset_y_px;
+  const Range columns = reach_of(x, pupil.reach_px(spot.z_nm), settings.width_px);
+  const Range rows = reach_of(y, pupil.reach_px(spot.z_nm), settings.height_px);
+  if (columns.begin < columns.end && rows.begin < rows.end) {
+    pupil.add(
+        {columns.begin - x, rows.begin - y}, spot.z_nm, columns.end - columns.begin,
+        rows.end - rows.begin, electrons,
+        signal_e + static_cast<std::ptrdiff_t>(rows.begin) * settings.width_px + columns.begin,
+        settings.width_px);
+  }
+  return {columns.begin, columns.end, rows.begin, rows.end};
+}
+
 Sensor::Sensor(const CameraModel& camera, const OpticsModel& optics, std::uint64_t seed,
                const BackgroundModel& background)
     : camera_(camera),
@@ -102,6 +118,11 @@ Sensor::Sensor(const CameraModel& camera, const OpticsModel& optics, std::uint64
       random_(seed, 40),
       bulk_(seed, 41) {
   if (optics.shape == SpotShape::Airy) airy_.emplace(optics.sigma_px, optics.defocus_waves);
+  if (optics.shape == SpotShape::Pupil) {
+    pupil_.emplace(optics.pupil, optics.pixel_size_nm);
+    tables_.emplace();
+  }
+  if (optics.shape == SpotShape::WidthCurve) width_curve_ = optics.width_curve;
   const auto pixels =
       static_cast<std::size_t>(camera.width_px) * static_cast<std::size_t>(camera.height_px);
   Random pattern(seed, 42);
@@ -132,9 +153,10 @@ void Sensor::prepare(const SensorSettings& settings) {
 
 void Sensor::shape_background(double background_e, const SensorSettings& settings,
                               const ExposureConditions& conditions) {
-  if (structure_.even() && conditions.brightness == 1) return;
+  const double relative_light = conditions.brightness * conditions.background;
+  if (structure_.even() && relative_light == 1) return;
   const auto drawn_e = static_cast<float>(background_e);
-  const auto mean_e = static_cast<float>(background_e * conditions.brightness);
+  const auto mean_e = static_cast<float>(background_e * relative_light);
   const auto read_e2 = static_cast<float>(camera_.read_noise_e * camera_.read_noise_e);
   const float scale = 1 / (drawn_e + read_e2);
   const float* relative =
@@ -146,15 +168,26 @@ void Sensor::shape_background(double background_e, const SensorSettings& setting
   }
 }
 
+SpotPatch Sensor::add_point(const Spot& spot, double electrons, const SensorSettings& settings) {
+  float* signal_e = signal_e_.data();
+  if (spot.sigma_px > 0)
+    return add_spot(spot, {spot.sigma_px, spot.sigma_px}, electrons, settings, signal_e);
+  if (airy_) return add_airy_spot(*airy_, spot, electrons, settings, signal_e);
+  if (pupil_) return add_pupil_spot(*pupil_, spot, electrons, settings, signal_e);
+  if (width_curve_)
+    return add_spot(spot, widths_px(*width_curve_, spot.z_nm), electrons, settings, signal_e);
+  return add_spot(spot, sigma_px_, electrons, settings, signal_e);
+}
+
 SpotPatch Sensor::add(const Spot& spot, double electrons, const SensorSettings& settings,
                       const MotionPoints& motion) {
   SpotPatch all{settings.width_px, 0, settings.height_px, 0};
   for (int i = 0; i < motion.count; ++i) {
     const Vec2 offset = motion.offset_px[static_cast<std::size_t>(i)];
-    const Spot part{spot.x_px + offset.x, spot.y_px + offset.y, spot.electrons};
-    const double share = electrons / motion.count;
-    const SpotPatch patch = airy_ ? add_airy_spot(*airy_, part, share, settings, signal_e_.data())
-                                  : add_spot(part, sigma_px_, share, settings, signal_e_.data());
+    Spot part = spot;
+    part.x_px += offset.x;
+    part.y_px += offset.y;
+    const SpotPatch patch = add_point(part, electrons / motion.count, settings);
     all = {std::min(all.x_begin, patch.x_begin), std::max(all.x_end, patch.x_end),
            std::min(all.y_begin, patch.y_begin), std::max(all.y_end, patch.y_end)};
   }
@@ -168,8 +201,9 @@ void Sensor::draw_spot(const SpotPatch& patch, int width_px) {
     const auto line = static_cast<std::size_t>(row) * static_cast<std::size_t>(width_px);
     for (int column = patch.x_begin; column < patch.x_end; ++column) {
       const std::size_t pixel = line + static_cast<std::size_t>(column);
+      const auto mean = static_cast<double>(signal_e_[pixel]);
       electrons_[pixel] +=
-          static_cast<float>(random_.poisson(static_cast<double>(signal_e_[pixel])));
+          static_cast<float>(tables_ ? tables_->draw(mean, random_) : random_.poisson(mean));
       signal_e_[pixel] = 0;
     }
   }

@@ -21,6 +21,7 @@
 #include "simulator/airy_spot.hpp"
 #include "simulator/background_structure.hpp"
 #include "simulator/markers.hpp"
+#include "simulator/pupil_spot.hpp"
 #include "simulator/random.hpp"
 #include "simulator/scenario.hpp"
 #include "simulator/sensor_settings.hpp"
@@ -45,6 +46,7 @@ MotionPoints motion_points(double xx_px2, double xy_px2, double yy_px2) noexcept
 /// What an exposure saw besides the spots.
 struct ExposureConditions {
   double brightness = 1;  ///< relative, of all light
+  double background = 1;  ///< relative, of the background besides
   Vec2 background_px;     ///< how far its structure has moved
   MotionPoints motion;
 };
@@ -53,6 +55,10 @@ struct ExposureConditions {
 /// integrated over each pixel's area, out to 5 sigma.
 SpotPatch add_spot(const Spot& spot, Vec2 sigma_px, double electrons,
                    const SensorSettings& settings, float* signal_e);
+
+/// The same of a spot behind a pupil.
+SpotPatch add_pupil_spot(const PupilSpot& pupil, const Spot& spot, double electrons,
+                         const SensorSettings& settings, float* signal_e);
 
 class Sensor {
  public:
@@ -70,12 +76,16 @@ class Sensor {
                         const ExposureConditions& conditions);
   SpotPatch add(const Spot& spot, double electrons, const SensorSettings& settings,
                 const MotionPoints& motion);
+  SpotPatch add_point(const Spot& spot, double electrons, const SensorSettings& settings);
   void draw_spot(const SpotPatch& patch, int width_px);
   void digitise(const SensorSettings& settings, std::uint16_t* levels) const;
 
   CameraModel camera_;
   Vec2 sigma_px_;
-  std::optional<AirySpot> airy_;  ///< none: Gaussian spots
+  std::optional<AirySpot> airy_;  ///< none: spots of another shape
+  std::optional<PupilSpot> pupil_;
+  std::optional<PoissonTables> tables_;  ///< for the many dim pixels of the pupil's spots
+  std::optional<WidthCurveModel> width_curve_;
   BackgroundStructure structure_;
   Random random_;
   BulkRandom bulk_;

@@ -30,8 +30,9 @@ std::string refuse(const std::string& why) {
 
 /// The first key of a request that no fault has, or "".
 std::string unknown_key(const json& request) {
-  static constexpr std::array<const char*, 9> kKnown = {
-      "command", "seconds", "share", "x_nm", "y_nm", "index", "factor", "degrees", "shift_s"};
+  static constexpr std::array<const char*, 11> kKnown = {"command", "seconds", "share",  "x_nm",
+                                                         "y_nm",    "z_nm",    "axes",   "index",
+                                                         "factor",  "degrees", "shift_s"};
   for (const auto& item : request.items()) {
     bool known = false;
     for (const char* key : kKnown) known = known || item.key() == key;
@@ -72,7 +73,7 @@ CorrectionReader::Outcome CorrectionReader::read(const std::string& message, std
 
 std::string truth_message(const TruthRecord& record, std::uint64_t seq) {
   // Formatted by hand: 500 of these a second are made on the stream thread.
-  std::array<char, 768> text{};
+  std::array<char, 1024> text{};
   const Truth& truth = record.truth;
   const auto flag = [](bool value) { return value ? "true" : "false"; };
   const int length = std::snprintf(
@@ -82,12 +83,14 @@ std::string truth_message(const TruthRecord& record, std::uint64_t seq) {
       ",\"sample_x_nm\":%.4f,\"sample_y_nm\":%.4f,\"disturbance_x_nm\":%.4f,"
       "\"disturbance_y_nm\":%.4f,\"stage_x_nm\":%.4f,\"stage_y_nm\":%.4f,"
       "\"commanded_x_nm\":%.4f,\"commanded_y_nm\":%.4f,\"camera_away\":%s,"
-      "\"markers_hidden\":%s,\"stage_stuck\":%s,\"line1_high\":%s}",
+      "\"markers_hidden\":%s,\"stage_stuck\":%s,\"line1_high\":%s,\"sample_z_nm\":%.4f,"
+      "\"disturbance_z_nm\":%.4f,\"stage_z_nm\":%.4f,\"commanded_z_nm\":%.4f}",
       seq, static_cast<unsigned>(record.plan.frame_id), record.plan.frame_count, flag(record.sent),
       record.plan.camera_time_ns, record.middle_ns, truth.sample_nm.x, truth.sample_nm.y,
       truth.disturbance_nm.x, truth.disturbance_nm.y, truth.stage_nm.x, truth.stage_nm.y,
       truth.commanded_nm.x, truth.commanded_nm.y, flag(record.camera_away),
-      flag(truth.markers_hidden), flag(truth.stage_stuck), flag(record.plan.line1_high));
+      flag(truth.markers_hidden), flag(truth.stage_stuck), flag(record.plan.line1_high),
+      truth.sample_z_nm, truth.disturbance_z_nm, truth.stage_z_nm, truth.commanded_z_nm);
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
@@ -111,7 +114,8 @@ std::string answer_command(const std::string& request, LiveSimulation& simulatio
                 {"corrections_expired", corrections.expired},
                 {"stage_moves", corrections.moves},
                 {"commanded_x_nm", commanded.x},
-                {"commanded_y_nm", commanded.y}}
+                {"commanded_y_nm", commanded.y},
+                {"commanded_z_nm", simulation.stage_place().commanded_z_nm}}
         .dump();
   }
   Fault fault;
@@ -124,6 +128,12 @@ std::string answer_command(const std::string& request, LiveSimulation& simulatio
   if (!take_number(body, "share", 0, 1, fault.share)) return refuse("share: 0 to 1");
   if (!take_number(body, "x_nm", -1e6, 1e6, fault.x_nm)) return refuse("x_nm: -1e6 to 1e6");
   if (!take_number(body, "y_nm", -1e6, 1e6, fault.y_nm)) return refuse("y_nm: -1e6 to 1e6");
+  if (!take_number(body, "z_nm", -1e6, 1e6, fault.z_nm)) return refuse("z_nm: -1e6 to 1e6");
+  if (const json axes = body.value("axes", json("xy")); axes == "z") {
+    fault.axes = FaultAxes::Axial;
+  } else if (axes != "xy") {
+    return refuse("axes: \"xy\" or \"z\"");
+  }
   if (!take_number(body, "factor", 0, 1000, fault.factor)) return refuse("factor: 0 to 1000");
   if (!take_number(body, "degrees", -360, 360, fault.degrees))
     return refuse("degrees: -360 to 360");
@@ -133,7 +143,9 @@ std::string answer_command(const std::string& request, LiveSimulation& simulatio
     return refuse("index: a whole number from 0 on");
   }
   fault.index = static_cast<int>(index);
-  if (!simulation.inject(fault)) return refuse("no marker with this index");
+  if (!simulation.inject(fault))
+    return refuse(fault.axes == FaultAxes::Axial ? "there is no focus stage"
+                                                 : "no marker with this index");
   return json{{"ok", true}, {"command", command}}.dump();
 }
 

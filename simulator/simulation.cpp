@@ -25,8 +25,10 @@ Simulation::Simulation(const Scenario& scenario)
     : scenario_(scenario),
       disturbance_x_(scenario.disturbance_x, scenario.seed, 10),
       disturbance_y_(scenario.disturbance_y, scenario.seed, 11),
+      disturbance_z_(scenario.disturbance_z, scenario.seed, 12),
       stage_(scenario.stage, scenario.seed),
       markers_(scenario, scenario.seed),
+      reflection_(scenario.reflection, scenario.seed),
       illumination_(scenario.illumination, scenario.seed),
       sensor_(scenario.camera, scenario.optics, scenario.seed, scenario.background),
       clock_(scenario.camera, scenario.seed),
@@ -35,6 +37,8 @@ Simulation::Simulation(const Scenario& scenario)
   std::stable_sort(scenario_.faults.begin(), scenario_.faults.end(),
                    [](const Fault& a, const Fault& b) { return a.at_s < b.at_s; });
   disturbance_nm_ = {disturbance_x_.step(0), disturbance_y_.step(0)};
+  disturbance_z_nm_ = disturbance_z_.step(0);
+  if (scenario.focus_stage) focus_stage_.emplace(scenario.focus_stage->actuator, scenario.seed, 22);
 }
 
 void Simulation::step() {
@@ -44,8 +48,11 @@ void Simulation::step() {
     inject(scenario_.faults[next_fault_++]);
   }
   stage_.step(now_ns(), now_ns() < stuck_until_ns_);
+  if (focus_stage_) focus_stage_->step(now_ns(), now_ns() < focus_stuck_until_ns_);
   disturbance_nm_ = {disturbance_x_.step(time_s), disturbance_y_.step(time_s)};
+  disturbance_z_nm_ = disturbance_z_.step(time_s);
   markers_.step(time_s);
+  reflection_.step();
   illumination_.step(time_s);
   clock_.advance(time_s);
 }
@@ -58,21 +65,47 @@ void Simulation::command_stage(std::int64_t time_ns, Vec2 stage_nm) {
   stage_.command(time_ns, stage_nm);
 }
 
-Vec2 Simulation::stage_nm_at(std::int64_t time_ns) const {
-  Stage stage = stage_;  // with its generators: it goes where the stage itself will go
+void Simulation::command_focus(std::int64_t time_ns, double z_nm) {
+  if (focus_stage_) focus_stage_->command(time_ns, {z_nm, 0});
+}
+
+Vec2 Simulation::stage_place(const Stage& now, std::int64_t time_ns,
+                             std::int64_t stuck_until_ns) const {
+  Stage stage = now;  // with its generators: it goes where the stage itself will go
   for (std::int64_t next_ns = now_ns() + kTickNs; next_ns <= time_ns; next_ns += kTickNs) {
-    stage.step(next_ns, next_ns < stuck_until_ns_);
+    stage.step(next_ns, next_ns < stuck_until_ns);
   }
   return stage.position_nm();
+}
+
+Vec2 Simulation::stage_nm_at(std::int64_t time_ns) const {
+  return stage_place(stage_, time_ns, stuck_until_ns_);
+}
+
+double Simulation::stage_z_nm_at(std::int64_t time_ns) const {
+  return focus_stage_ ? stage_place(*focus_stage_, time_ns, focus_stuck_until_ns_).x : 0;
 }
 
 Vec2 Simulation::disturbance_now() const noexcept {
   return {disturbance_nm_.x + steps_nm_.x, disturbance_nm_.y + steps_nm_.y};
 }
 
+/// How the stages move the image.
+Vec2 Simulation::by_stages_nm() const noexcept {
+  const Vec2 by_stage_nm = stage_.image_displacement(stage_.position_nm());
+  if (!focus_stage_) return by_stage_nm;
+  const double z_um = focus_stage_->position_nm().x / 1000;
+  return {by_stage_nm.x + scenario_.focus_stage->tilt_x_nm_per_um * z_um,
+          by_stage_nm.y + scenario_.focus_stage->tilt_y_nm_per_um * z_um};
+}
+
+double Simulation::sample_z_nm() const noexcept {
+  return disturbance_z_nm_ + step_z_nm_ + (focus_stage_ ? focus_stage_->position_nm().x : 0);
+}
+
 Vec2 Simulation::sample_nm() const noexcept {
   const Vec2 disturbance_nm = disturbance_now();
-  const Vec2 by_stage_nm = stage_.image_displacement(stage_.position_nm());
+  const Vec2 by_stage_nm = by_stages_nm();
   return {disturbance_nm.x + by_stage_nm.x, disturbance_nm.y + by_stage_nm.y};
 }
 
@@ -99,7 +132,10 @@ bool Simulation::inject(const Fault& fault) {
     case FaultKind::StageReversed:
     case FaultKind::StageGain:
     case FaultKind::StageTurned:
-      return inject_into_stage(fault, until_ns);
+      if (fault.axes == FaultAxes::Lateral) {
+        return inject_into_stage(fault, stage_, stuck_until_ns_);
+      }
+      return focus_stage_ && inject_into_stage(fault, *focus_stage_, focus_stuck_until_ns_);
     case FaultKind::ClockStep:
     case FaultKind::ClockJump:
     case FaultKind::ClockRate:
@@ -107,33 +143,43 @@ bool Simulation::inject(const Fault& fault) {
       return inject_into_clock(fault, until_ns);
     case FaultKind::Step:
       add(steps_nm_, {fault.x_nm, fault.y_nm});
+      step_z_nm_ += fault.z_nm;
       return true;
     case FaultKind::DetachMarker:
       return markers_.detach(fault.index);
     case FaultKind::WalkMarker:
-      return markers_.walk(fault.index, {fault.x_nm, fault.y_nm}, fault.seconds);
+      return markers_.walk(fault.index, {fault.x_nm, fault.y_nm}, fault.z_nm, fault.seconds);
     case FaultKind::Intruder:
       return markers_.pass_intruder(fault.index, to_s(now_ns()), fault.seconds);
+    case FaultKind::Light:
+      markers_.light(fault.factor);
+      return true;
+    case FaultKind::Background:
+      background_ = fault.factor;
+      return true;
+    case FaultKind::HideReflection:
+      reflection_hidden_until_ns_ = until_ns;
+      return true;
   }
   return false;
 }
 
-bool Simulation::inject_into_stage(const Fault& fault, std::int64_t until_ns) {
+bool Simulation::inject_into_stage(const Fault& fault, Stage& stage, std::int64_t& stuck_until_ns) {
   switch (fault.kind) {
     case FaultKind::StageStuck:
-      stuck_until_ns_ = until_ns;
+      stuck_until_ns = now_ns() + to_ns(fault.seconds);
       return true;
     case FaultKind::StageDead:
-      stage_.die();
+      stage.die();
       return true;
     case FaultKind::StageReversed:
-      stage_.answer_wrongly(-1, 0);
+      stage.answer_wrongly(-1, 0);
       return true;
     case FaultKind::StageGain:
-      stage_.answer_wrongly(fault.factor, 0);
+      stage.answer_wrongly(fault.factor, 0);
       return true;
     case FaultKind::StageTurned:
-      stage_.answer_wrongly(1, fault.degrees);
+      stage.answer_wrongly(1, fault.degrees);
       return true;
     default:
       return false;
@@ -202,13 +248,15 @@ Truth Simulation::expose(std::int64_t start_ns, const SensorSettings& settings,
   while (true) {
     const Vec2 stage_nm = stage_.position_nm();
     const Vec2 disturbance_nm = disturbance_now();
-    const Vec2 by_stage_nm = stage_.image_displacement(stage_nm);
+    const Vec2 by_stage_nm = by_stages_nm();
     add(truth.stage_nm, stage_nm);
     add(truth.disturbance_nm, disturbance_nm);
     add(truth.sample_nm, disturbance_nm);
     add(truth.sample_nm, by_stage_nm);
     sum.add({disturbance_nm.x + by_stage_nm.x, disturbance_nm.y + by_stage_nm.y},
             illumination_.brightness());
+    if (focus_stage_) truth.stage_z_nm += focus_stage_->position_nm().x;
+    truth.disturbance_z_nm += disturbance_z_nm_ + step_z_nm_;
     if ((tick_ + 1) * kTickNs >= start_ns + exposure_ns) break;
     step();
   }
@@ -216,11 +264,23 @@ Truth Simulation::expose(std::int64_t start_ns, const SensorSettings& settings,
     mean->x /= sum.ticks();
     mean->y /= sum.ticks();
   }
+  truth.stage_z_nm /= sum.ticks();
+  truth.disturbance_z_nm /= sum.ticks();
+  truth.sample_z_nm = truth.disturbance_z_nm + truth.stage_z_nm;
   truth.commanded_nm = stage_.commanded_nm();
+  truth.commanded_z_nm = commanded_z_nm();
+  truth.reflection_hidden = now_ns() < reflection_hidden_until_ns_;
+  truth.background = background_;
   truth.markers_hidden = now_ns() < hidden_until_ns_;
   truth.stage_stuck = scenario_.stage.stuck || stage_.dead() || now_ns() < stuck_until_ns_;
   if (levels != nullptr) draw(truth, sum, settings, levels);
   return truth;
+}
+
+void Simulation::light_of(const Truth& truth, std::vector<Spot>& spots) const {
+  markers_.spots({truth.sample_nm, truth.sample_z_nm, truth.markers_hidden}, spots);
+  if (truth.reflection_hidden) return;
+  if (const auto reflected = reflection_.at(truth.sample_z_nm)) spots.push_back(*reflected);
 }
 
 void Simulation::draw(const Truth& truth, const ExposureSum& sum, const SensorSettings& settings,
@@ -233,7 +293,8 @@ void Simulation::draw(const Truth& truth, const ExposureSum& sum, const SensorSe
   conditions.background_px = {(truth.sample_nm.x + speed.x * time_s) / pixel_size_nm,
                               (truth.sample_nm.y + speed.y * time_s) / pixel_size_nm};
   if (scenario_.optics.motion_blur) conditions.motion = sum.motion(pixel_size_nm);
-  markers_.spots(truth.sample_nm, truth.markers_hidden, spots_);
+  conditions.background = truth.background;
+  light_of(truth, spots_);
   sensor_.image(spots_, settings, levels, conditions);
 }
 

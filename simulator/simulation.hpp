@@ -4,7 +4,8 @@
 // The same scenario with the same calls gives the same bits. Not thread-safe: driftd-sim wraps it
 // in LiveSimulation; tests drive it directly.
 //
-// What the image shows: sample = disturbance + M^-1 * stage (see scenario.hpp for M and the axes).
+// What the image shows: sample = disturbance + M^-1 * stage (see scenario.hpp for M and the axes);
+// in z the sum of disturbance and focus stage, if there is one.
 // A frame shows the mean of it over the exposure, and with `optics.motion_blur` the motion about
 // it.
 #pragma once
@@ -17,6 +18,7 @@
 #include "simulator/illumination.hpp"
 #include "simulator/markers.hpp"
 #include "simulator/motion.hpp"
+#include "simulator/reflected_spot.hpp"
 #include "simulator/scenario.hpp"
 #include "simulator/sensor.hpp"
 
@@ -29,7 +31,11 @@ struct Truth {
   Vec2 disturbance_nm;         ///< image axes, without the stage
   Vec2 stage_nm;               ///< stage axes
   Vec2 commanded_nm;           ///< stage axes, newest command
+  /// The same in z.
+  double sample_z_nm = 0, disturbance_z_nm = 0, stage_z_nm = 0, commanded_z_nm = 0;
   bool markers_hidden = false;
+  bool reflection_hidden = false;
+  double background = 1;  ///< relative to the scenario's
   bool stage_stuck = false;
 };
 
@@ -46,21 +52,28 @@ class Simulation {
   void advance(std::int64_t time_ns);
   /// A command that reaches the stage at `time_ns`: an absolute position, stage axes.
   void command_stage(std::int64_t time_ns, Vec2 stage_nm);
+  /// The same for the focus stage; nothing happens where there is none.
+  void command_focus(std::int64_t time_ns, double z_nm);
+  bool has_focus_stage() const noexcept { return focus_stage_.has_value(); }
   /// The newest stage command; 0 before the first.
   Vec2 commanded_nm() const noexcept { return stage_.commanded_nm(); }
+  double commanded_z_nm() const noexcept {
+    return focus_stage_ ? focus_stage_->commanded_nm().x : 0;
+  }
   /// Where the stage truly is at `time_ns`, noise included; time does not pass. A time in the past
   /// counts as now. Faults that the scenario starts until then are not foreseen.
   Vec2 stage_nm_at(std::int64_t time_ns) const;
+  double stage_z_nm_at(std::int64_t time_ns) const;
   /// Starts a fault now. @return false when its marker does not exist
   bool inject(const Fault& fault);
 
   /// Where the sample is now, in the image.
   Vec2 sample_nm() const noexcept;
-  /// The light of a frame that was exposed: markers and what else shines. None where the markers
-  /// are dark.
-  void light_of(const Truth& truth, std::vector<Spot>& spots) const {
-    markers_.spots(truth.sample_nm, truth.markers_hidden, spots);
-  }
+  double sample_z_nm() const noexcept;
+  /// The light of a frame that was exposed: markers and what else shines. None of the markers'
+  /// where they are dark.
+  void light_of(const Truth& truth, std::vector<Spot>& spots) const;
+  const MarkerField& markers() const noexcept { return markers_; }
   /// An image of part of the sensor as a frame with that truth shows it, by the light of now.
   void image_of(const Truth& truth, const SensorSettings& part, std::uint16_t* levels);
   /// What the next image of these settings needs, ahead of its exposure: less is left for then.
@@ -88,9 +101,11 @@ class Simulation {
     bool active(std::int64_t now_ns) const noexcept { return now_ns < until_ns; }
   };
   void step();
-  bool inject_into_stage(const Fault& fault, std::int64_t until_ns);
+  bool inject_into_stage(const Fault& fault, Stage& stage, std::int64_t& stuck_until_ns);
+  Vec2 stage_place(const Stage& stage, std::int64_t time_ns, std::int64_t stuck_until_ns) const;
   bool inject_into_clock(const Fault& fault, std::int64_t until_ns);
   Vec2 disturbance_now() const noexcept;
+  Vec2 by_stages_nm() const noexcept;
   class ExposureSum;
   void draw(const Truth& truth, const ExposureSum& sum, const SensorSettings& settings,
             std::uint16_t* levels);
@@ -99,8 +114,11 @@ class Simulation {
   std::int64_t tick_ = 0;
   DisturbanceAxis disturbance_x_;
   DisturbanceAxis disturbance_y_;
+  DisturbanceAxis disturbance_z_;
   Stage stage_;
+  std::optional<Stage> focus_stage_;  ///< its x is z
   MarkerField markers_;
+  ReflectedSpot reflection_;
   Illumination illumination_;
   Sensor sensor_;
   DeviceClock clock_;
@@ -108,10 +126,14 @@ class Simulation {
   Random delivery_;
   Vec2 disturbance_nm_;
   Vec2 steps_nm_;  ///< jumps by faults
+  double disturbance_z_nm_ = 0, step_z_nm_ = 0;
+  double background_ = 1;
   std::size_t next_fault_ = 0;
   std::int64_t away_until_ns_ = 0;
   std::int64_t hidden_until_ns_ = 0;
+  std::int64_t reflection_hidden_until_ns_ = 0;
   std::int64_t stuck_until_ns_ = 0;
+  std::int64_t focus_stuck_until_ns_ = 0;
   std::int64_t no_clock_until_ns_ = 0;
   Timed drop_;
   Timed corrupt_;

@@ -74,7 +74,7 @@ bool take_nm(std::string_view& text, double& value) {
 
 }  // namespace
 
-StageRequest parse_stage_request(std::string_view datagram) {
+StageRequest parse_stage_request(std::string_view datagram, bool has_focus_stage) {
   StageRequest request;
   if (datagram == "read") {
     request.kind = StageRequest::Kind::Read;
@@ -83,9 +83,17 @@ StageRequest parse_stage_request(std::string_view datagram) {
   std::string_view rest = datagram;
   if (take_word(rest) != "move") {
     request.mistake = "expected \"move X Y\" or \"read\"";
-  } else if (!take_nm(rest, request.target_nm.x) || !take_nm(rest, request.target_nm.y) ||
-             !rest.empty() || datagram.back() == ' ') {
-    request.mistake = "expected \"move X Y\" with two numbers of nm from -1e9 to 1e9";
+    return request;
+  }
+  bool right = take_nm(rest, request.target_nm.x) && take_nm(rest, request.target_nm.y);
+  if (right && has_focus_stage && !rest.empty()) {
+    right = take_nm(rest, request.target_z_nm.emplace());
+  }
+  if (!right || !rest.empty() || datagram.back() == ' ') {
+    request.mistake = has_focus_stage
+                          ? "expected \"move X Y\" or \"move X Y Z\" with numbers of nm from -1e9 "
+                            "to 1e9"
+                          : "expected \"move X Y\" with two numbers of nm from -1e9 to 1e9";
   } else {
     request.kind = StageRequest::Kind::Move;
   }
@@ -128,7 +136,8 @@ std::uint64_t StageInput::serve(LiveSimulation& simulation) {
     if (length < 0) return moves;
     StageRequest request;
     if (static_cast<std::size_t>(length) <= bytes.size()) {
-      request = parse_stage_request({bytes.data(), static_cast<std::size_t>(length)});
+      request = parse_stage_request({bytes.data(), static_cast<std::size_t>(length)},
+                                    simulation.has_focus_stage());
     } else {
       request.mistake = "longer than any request";
     }
@@ -136,14 +145,19 @@ std::uint64_t StageInput::serve(LiveSimulation& simulation) {
     switch (request.kind) {
       case StageRequest::Kind::Move:
         simulation.command_stage(request.target_nm);
+        if (request.target_z_nm) simulation.command_focus(*request.target_z_nm);
         ++moves;
         continue;
       case StageRequest::Kind::Read: {
         const StageReadback place = simulation.stage_place();
-        std::array<char, 160> text{};
+        std::array<char, 256> text{};
         const int size =
-            std::snprintf(text.data(), text.size(), "%.4f %.4f %.4f %.4f", place.true_nm.x,
-                          place.true_nm.y, place.commanded_nm.x, place.commanded_nm.y);
+            simulation.has_focus_stage()
+                ? std::snprintf(text.data(), text.size(), "%.4f %.4f %.4f %.4f %.4f %.4f",
+                                place.true_nm.x, place.true_nm.y, place.true_z_nm,
+                                place.commanded_nm.x, place.commanded_nm.y, place.commanded_z_nm)
+                : std::snprintf(text.data(), text.size(), "%.4f %.4f %.4f %.4f", place.true_nm.x,
+                                place.true_nm.y, place.commanded_nm.x, place.commanded_nm.y);
         answer.assign(text.data(), static_cast<std::size_t>(size));
         break;
       }

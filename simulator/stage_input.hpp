@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The simulated stage as something that a stage's driver, or an emulator of its controller, reaches
-// without ZeroMQ: a UNIX datagram socket. "move X Y" sends the stage to an absolute place, "read"
-// is answered by where it is and where it was sent, anything else by "error: ..." (all nm, stage
-// axes; README.md). Owned by SimService, used by its wire thread.
+// without ZeroMQ: a UNIX datagram socket. "move X Y" sends the stage to an absolute place ("move X
+// Y Z" where there is a focus stage), "read" is answered by where it is and where it was sent,
+// anything else by "error: ..." (all nm, stage axes; README.md). Owned by SimService, used by its
+// wire thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,12 +20,14 @@ class LiveSimulation;
 struct StageRequest {
   enum class Kind : std::uint8_t { Move, Read, Mistake };
   Kind kind = Kind::Mistake;
-  Vec2 target_nm;       ///< of a Move
+  Vec2 target_nm;  ///< of a Move
+  std::optional<double> target_z_nm;
   std::string mistake;  ///< of a Mistake, for people
 };
 
 /// What a datagram asks for.
-StageRequest parse_stage_request(std::string_view datagram);
+/// @param has_focus_stage  whether a move may have a third number
+StageRequest parse_stage_request(std::string_view datagram, bool has_focus_stage = false);
 
 class StageInput {
  public:

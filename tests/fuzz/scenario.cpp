@@ -27,6 +27,7 @@ void expose(const Scenario& scenario) {
     const Truth truth = world.expose(frame * std::int64_t{2'000'000}, settings, levels.data());
     for (const Vec2 place : {truth.sample_nm, truth.disturbance_nm, truth.stage_nm})
       require(std::isfinite(place.x) && std::isfinite(place.y), "the world's places are finite");
+    require(std::isfinite(truth.sample_z_nm), "the world's height is finite");
     const unsigned most = (1U << static_cast<unsigned>(camera.bit_depth)) - 1;
     for (const std::uint16_t level : levels) require(level <= most, "levels have their bits");
   }

@@ -359,7 +359,7 @@ TEST_CASE("The field turns and grows about the sensor's centre") {
   MarkerField field(scenario, 1);
   std::vector<Spot> spots;
   field.step(20);
-  field.spots({100, -300}, false, spots);
+  field.spots({{100, -300}, 0, false}, spots);
   // 0.04 rad and 0.99 after 20 s; y points down, so that from x to y is clockwise.
   CHECK(spots[0].x_px == Approx(127.5 + 0.99 * (50 * std::cos(0.04) + 20 * std::sin(0.04)) + 1));
   CHECK(spots[0].y_px == Approx(127.5 + 0.99 * (50 * std::sin(0.04) - 20 * std::cos(0.04)) - 3));

@@ -44,6 +44,27 @@ double poisson_probability(double k, double mean) {
 
 }  // namespace
 
+TEST_CASE("Tabulated Poisson numbers have their distribution") {
+  // On the grid of means, between its points, in its first cell, and beyond it.
+  const double mean = GENERATE(0.02, 0.249, 0.25, 3.0, 7.13, 23.99, 24.0, 60.0);
+  constexpr int kSamples = 400000;
+  const PoissonTables tables;
+  Random random(6, 1);
+  std::vector<double> counted(static_cast<std::size_t>(mean + 12 * std::sqrt(mean) + 20), 0.0);
+  for (int i = 0; i < kSamples; ++i) {
+    counted[std::min<std::size_t>(tables.draw(mean, random), counted.size() - 1)] += 1;
+  }
+  std::vector<double> expected;
+  for (std::size_t k = 0; k < counted.size(); ++k) {
+    expected.push_back(kSamples * poisson_probability(static_cast<double>(k), mean));
+  }
+  const ChiSquare fit = chi_square(counted, expected);
+  INFO("mean " << mean << ", chi-square " << fit.value << " of " << fit.degrees);
+  CHECK(fit.value < fit.degrees + 4 * std::sqrt(2 * fit.degrees) + 4);
+  CHECK(tables.draw(0, random) == 0);
+  CHECK(tables.draw(-1, random) == 0);
+}
+
 TEST_CASE("Poisson numbers have their distribution at low and high means") {
   // Both algorithms and the change between them at 10.
   const double mean = GENERATE(0.05, 1.0, 9.9, 10.1, 47.0, 3000.0);

@@ -85,6 +85,80 @@ bench: {of: others}
   CHECK(scenario.faults[4].shift_s == -1.5);
 }
 
+TEST_CASE("The values of a world of three axes arrive where they belong") {
+  const Scenario scenario = load_scenario_text(R"(
+optics:
+  shape: pupil
+  pixel_size_nm: 110
+  pupil: {numerical_aperture: 1.3, index: 1.33, wavelength_nm: 850, focus_nm: -50, range_nm: 700,
+          astigmatism_waves: 0.07, astigmatism_deg: 10, coma_waves: 0.01, coma_deg: 20,
+          spherical_waves: -0.02}
+markers: {count: 2, height_spread_nm: 60, heights_nm: [5, -6], tilt_x_nm_per_um: 2, tilt_y_nm_per_um: -3,
+          bleach_spread: 0.5}
+reflection: {photons: 1e5, x_px: 40, y_px: 50, px_per_um: 25, direction_deg: 90, sigma_px: 2.5,
+             pointing_px_per_sqrt_s: 0.01}
+disturbance: {z: {linear_nm_per_s: 10, settling_nm: 1000}}
+stage: {frequency_hz: 150,
+        z: {frequency_hz: 40, sign: -1, gain: 0.9, tilt_x_nm_per_um: 20, tilt_y_nm_per_um: 4}}
+faults:
+  - {kind: step, z_nm: 200}
+  - {kind: stage_reversed, axes: z}
+  - {kind: light, factor: 0.5}
+  - {kind: background, factor: 3}
+  - {kind: hide_reflection}
+)",
+                                               "s.yaml");
+  CHECK(scenario.optics.shape == SpotShape::Pupil);
+  CHECK(scenario.optics.pupil.numerical_aperture == 1.3);
+  CHECK(scenario.optics.pupil.index == 1.33);
+  CHECK(scenario.optics.pupil.focus_nm == -50);
+  CHECK(scenario.optics.pupil.range_nm == 700);
+  CHECK(scenario.optics.pupil.astigmatism_deg == 10);
+  CHECK(scenario.optics.pupil.coma_waves == 0.01);
+  CHECK(scenario.optics.pupil.coma_deg == 20);
+  CHECK(scenario.optics.pupil.spherical_waves == -0.02);
+  CHECK(scenario.markers.heights_nm == std::vector<double>{5, -6});
+  CHECK(scenario.markers.tilt_y_nm_per_um == -3);
+  CHECK(scenario.markers.bleach_spread == 0.5);
+  CHECK(scenario.reflection.place_px.y == 50);
+  CHECK(scenario.reflection.px_per_um == 25);
+  CHECK(scenario.reflection.direction_deg == 90);
+  CHECK(scenario.disturbance_z.linear_nm_per_s == 10);
+  REQUIRE(scenario.focus_stage);
+  CHECK(scenario.focus_stage->actuator.frequency_hz == 40);
+  CHECK(scenario.focus_stage->actuator.axis_sign[0] == -1);
+  CHECK(scenario.focus_stage->actuator.axis_gain[0] == 0.9);
+  CHECK(scenario.focus_stage->tilt_x_nm_per_um == 20);
+  CHECK(scenario.stage.frequency_hz == 150);
+  REQUIRE(scenario.faults.size() == 5);
+  CHECK(scenario.faults[0].z_nm == 200);
+  CHECK(scenario.faults[1].axes == FaultAxes::Axial);
+  CHECK(scenario.faults[2].kind == FaultKind::Light);
+  CHECK(scenario.faults[3].kind == FaultKind::Background);
+  CHECK_FALSE(load_scenario_text("", "s.yaml").focus_stage);
+  const Scenario curve = load_scenario_text(
+      "optics: {shape: width_curve, width_curve: {width_px: 1.2, focus_nm: 200, depth_nm: 300, a: "
+      "0.1, b: 0.2}}",
+      "s.yaml");
+  CHECK(curve.optics.width_curve.focus_nm == 200);
+  CHECK(curve.optics.width_curve.b == 0.2);
+}
+
+TEST_CASE("What a pupil cannot be is refused with what it may be") {
+  CHECK(says(complaint("optics: {pupil: {coma_waves: 0.1}}"), "optics.pupil: found"));
+  CHECK(says(complaint("optics: {shape: pupil, pupil: {numerical_aperture: 1.5, index: 1.33}}"),
+             "at most 0.99 of the index"));
+  CHECK(says(complaint("optics: {shape: pupil, pixel_size_nm: 300}"), "wavelength_nm"));
+  CHECK(says(complaint("optics: {shape: pupil, pixel_size_nm: 50}"), "wavelength_nm"));
+  CHECK(
+      says(complaint("optics: {shape: pupil, pupil: {numerical_aperture: 1.5, wavelength_nm: 400, "
+                     "range_nm: 1500}}"),
+           "range_nm"));
+  CHECK(says(complaint("markers: {count: 3, heights_nm: [1, 2]}"), "heights_nm"));
+  CHECK(says(complaint("stage: {z: {sign: 0}}"), "1 or -1"));
+  CHECK(says(complaint("faults: [{kind: stage_dead, axes: x}]"), "axes"));
+}
+
 TEST_CASE("The values of a harsh world arrive where they belong") {
   const Scenario scenario = load_scenario_text(R"(
 optics: {shape: airy, defocus_waves: -0.3, motion_blur: true}

@@ -108,6 +108,7 @@ TEST_CASE("A truth message is JSON with every field") {
   TruthRecord record;
   record.truth.sample_nm = {1.5, -2.25};
   record.truth.stage_nm = {1e5, -1e5};
+  record.truth.commanded_z_nm = -7.5;
   record.plan.frame_id = 65535;
   record.plan.frame_count = 1ULL << 40;
   record.plan.camera_time_ns = INT64_MAX;
@@ -126,9 +127,10 @@ TEST_CASE("A truth message is JSON with every field") {
   CHECK(body["stage_x_nm"] == 1e5);
   CHECK(body["camera_away"] == true);
   CHECK(body["sent"] == true);
-  for (const char* key :
-       {"time_ns", "disturbance_x_nm", "disturbance_y_nm", "commanded_x_nm", "commanded_y_nm",
-        "line1_high", "markers_hidden", "stage_stuck", "stage_y_nm"}) {
+  CHECK(body["commanded_z_nm"] == -7.5);
+  for (const char* key : {"time_ns", "disturbance_x_nm", "disturbance_y_nm", "commanded_x_nm",
+                          "commanded_y_nm", "line1_high", "markers_hidden", "stage_stuck",
+                          "stage_y_nm", "sample_z_nm", "disturbance_z_nm", "stage_z_nm"}) {
     CHECK(body.contains(key));
   }
 }

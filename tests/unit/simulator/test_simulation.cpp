@@ -110,7 +110,8 @@ TEST_CASE("A frame shows the mean motion of its exposure") {
 }
 
 TEST_CASE("The same scenario gives the same world, another seed another one") {
-  const std::string name = GENERATE("scenario-demo.yaml", "scenario-harsh.yaml");
+  const std::string name =
+      GENERATE("scenario-demo.yaml", "scenario-harsh.yaml", "scenario-axial.yaml");
   Scenario scenario = load_scenario(driftd::test::source_dir() / "config/examples" / name);
   const auto run = [&scenario](std::uint64_t seed) {
     scenario.seed = seed;
@@ -135,7 +136,7 @@ TEST_CASE("Random markers keep their distance, and too many are refused") {
   MarkerField field(scenario, 5);
   std::vector<Spot> spots;
   field.step(0.0001);
-  field.spots({}, false, spots);
+  field.spots({}, spots);
   REQUIRE(spots.size() == 16);
   for (std::size_t i = 0; i < spots.size(); ++i) {
     CHECK(spots[i].x_px >= scenario.markers.border_px);
@@ -289,21 +290,21 @@ TEST_CASE("A marker walks as far and as long as it is told to, the others stay")
   Scenario scenario = still_world();
   scenario.markers.positions_px = {{8, 8}, {24, 24}};
   MarkerField field(scenario, 1);
-  CHECK_FALSE(field.walk(2, {1, 1}, 1));
+  CHECK_FALSE(field.walk(2, {1, 1}, 0, 1));
   const auto at = [&field](std::size_t i) {
     std::vector<Spot> spots;
-    field.spots({0, 0}, false, spots);
+    field.spots({}, spots);
     return Vec2{spots[i].x_px, spots[i].y_px};
   };
   const double pixel_nm = scenario.optics.pixel_size_nm;
-  REQUIRE(field.walk(1, {10, -20}, 2));
+  REQUIRE(field.walk(1, {10, -20}, 0, 2));
   for (int i = 1; i <= 10000; ++i) field.step(i * 1e-4);
   CHECK((at(1).x - 24) * pixel_nm == Approx(5).margin(0.01));
   CHECK((at(1).y - 24) * pixel_nm == Approx(-10).margin(0.01));
   for (int i = 10001; i <= 40000; ++i) field.step(i * 1e-4);
   CHECK((at(1).x - 24) * pixel_nm == Approx(10).margin(0.01));
   CHECK((at(1).y - 24) * pixel_nm == Approx(-20).margin(0.01));
-  REQUIRE(field.walk(1, {-10, 0}, 0));  // at once
+  REQUIRE(field.walk(1, {-10, 0}, 0, 0));  // at once
   CHECK((at(1).x - 24) * pixel_nm == Approx(0).margin(0.01));
   CHECK(at(0).x == 8);
 }
@@ -322,7 +323,7 @@ TEST_CASE("A detached marker leaves the others, an intruder passes through one")
       MarkerField field(scenario, seed);
       REQUIRE(field.detach(1));
       for (int i = 1; i <= 1000; ++i) field.step(i * 1e-4);
-      field.spots({0, 0}, false, spots);
+      field.spots({}, spots);
       REQUIRE(spots[0].x_px == 8);
       ends.add((spots[1].x_px - 24) * 100);
     }
@@ -336,15 +337,15 @@ TEST_CASE("A detached marker leaves the others, an intruder passes through one")
     field.step(1.0);
     REQUIRE(field.pass_intruder(0, 1.0, 0.4));
     field.step(1.2);
-    field.spots({100, 0}, true, spots);
+    field.spots({{100, 0}, 0, true}, spots);
     REQUIRE(spots.size() == 1);
     CHECK(spots[0].x_px == Approx(8 + 1.0));
     CHECK(spots[0].electrons == 300000);
     field.step(1.25);
-    field.spots({0, 0}, true, spots);
+    field.spots({{0, 0}, 0, true}, spots);
     CHECK(spots[0].x_px == Approx(8 + 0.5));
     field.step(1.41);
-    field.spots({0, 0}, true, spots);
+    field.spots({{0, 0}, 0, true}, spots);
     CHECK(spots.empty());
   }
 }

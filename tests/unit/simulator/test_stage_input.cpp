@@ -118,6 +118,40 @@ TEST_CASE("A stage request is a move with two numbers or a read, and nothing els
   }
 }
 
+TEST_CASE("A stage with a focus drive takes a third number") {
+  const StageRequest three = parse_stage_request("move 1 -2 3.5", true);
+  CHECK(three.kind == StageRequest::Kind::Move);
+  CHECK(three.target_nm.y == -2);
+  CHECK(three.target_z_nm == 3.5);
+  const StageRequest two = parse_stage_request("move 1 -2", true);
+  CHECK(two.kind == StageRequest::Kind::Move);
+  CHECK_FALSE(two.target_z_nm);
+  for (const char* bad : {"move 1", "move 1 2 3 4", "move 1 2 3 ", "move 1 2 ", "move 1 2 nan"}) {
+    INFO(bad);
+    CHECK(parse_stage_request(bad, true).kind == StageRequest::Kind::Mistake);
+  }
+
+  Scenario scenario = quick_stage();
+  scenario.focus_stage.emplace();
+  scenario.focus_stage->actuator.noise_nm = 0;
+  ServiceSettings settings;
+  settings.identity = {"127.71.2.7", "FOCUS"};
+  settings.stage_input = path_of("focus");
+  const SimService service(scenario, settings);
+  const Client driver(settings.stage_input, path_of("focus-driver"));
+  driver.say("move 10 20 -300.5");
+  double x = 0, y = 0, z = 0, cx = 0, cy = 0, cz = 0;
+  for (int i = 0; i < 2000 && std::abs(z + 300.5) > 0.5; ++i) {
+    const std::string answer = driver.ask("read");
+    INFO(answer);
+    REQUIRE(std::sscanf(answer.c_str(), "%lf %lf %lf %lf %lf %lf", &x, &y, &z, &cx, &cy, &cz) == 6);
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  CHECK(std::abs(z + 300.5) < 0.5);
+  CHECK(cx == 10);
+  CHECK(cz == -300.5);
+}
+
 TEST_CASE("Where the stage will be is told without letting time pass") {
   Scenario scenario = quick_stage();
   scenario.stage.noise_nm = 0.5;
