@@ -21,7 +21,9 @@ target_include_directories(driftd_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(DRIFTD_SANITIZE)
   set(sanitizers
     -fsanitize=${DRIFTD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
-  target_compile_options(driftd_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:${sanitizers}>")
+  # A target with the property DRIFTD_NOT_SANITIZED goes without.
+  set(sanitized $<NOT:$<BOOL:$<TARGET_PROPERTY:DRIFTD_NOT_SANITIZED>>>)
+  target_compile_options(driftd_options INTERFACE "$<$<AND:${sanitized},$<COMPILE_LANGUAGE:C,CXX>>:${sanitizers}>")
   target_link_options(driftd_options INTERFACE -fsanitize=${DRIFTD_SANITIZE})
   # g++ 12 sees both where its own instrumentation stands in std::regex and operator delete.
   target_compile_options(driftd_options INTERFACE
