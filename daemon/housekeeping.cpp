@@ -96,7 +96,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
               events_),
       snapshots_([this] { return pipeline_.chosen().fitter->roi_px(); }, camera_, loop_),
       calibration_(
-          config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by().empty(); },
+          config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); },
           [this] { return stage_.timing(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, events_),
