@@ -121,6 +121,7 @@ void Exposure::take(std::int64_t now_ns) {
   const double rate_hz = info.frame_rate_hz > 0 ? info.frame_rate_hz : loop_.report().frame_rate_hz;
   const double period_us =
       std::max({info.exposure_us, before_us, rate_hz > 0 ? 1e6 / rate_hz : 0.0});
+  was_ordered_ = true;
   under_way_->stage = Stage::Taken;
   under_way_->gain_changed =
       std::abs(info.gain_db - before_db) > 0;  // not of one that is not known
@@ -183,6 +184,24 @@ void Exposure::end(const Outcome& outcome) {
   if (under_way_->stage != Stage::Markers) markers_.set_exposure_changes(false);
   under_way_.reset();
   if (answer) answer(outcome);
+}
+
+std::string Exposure::lost_with(const config::Config& after) const {
+  constexpr double kSameUs = 0.01;  // of it: cameras step by lines or clock ticks
+  const camera::SourceInfo& info = camera_.info();
+  const double wanted_us = after.camera.exposure_us, wanted_db = after.camera.gain_db;
+  const bool same_us = std::abs(info.exposure_us - wanted_us) <= std::max(1.0, kSameUs * wanted_us);
+  const bool same_db =
+      std::isnan(info.gain_db) || std::abs(info.gain_db - wanted_db) <= kSameGainDb;
+  if (!was_ordered_ || (same_us && same_db)) return {};
+  std::string lost;
+  if (!same_us)
+    lost = fmt::format("the exposure of {:.6g} us, which is configured as {:.6g} us",
+                       info.exposure_us, wanted_us);
+  if (!same_db)
+    lost += fmt::format("{}the gain of {:.4g} dB, which is configured as {:.4g} dB",
+                        lost.empty() ? "" : ", and ", info.gain_db, wanted_db);
+  return lost + " (`driftctl exposure --write` keeps it)";
 }
 
 /// Why the noise that is configured is that of another gain; "": it is not.

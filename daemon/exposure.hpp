@@ -41,6 +41,8 @@ class Exposure {
   /// Answers the order that waits.
   void refuse_pending(const CommandRefused& refused) { end(refused); }
   bool pending() const noexcept { return under_way_.has_value(); }
+  /// What an order set and another configuration would set otherwise, for people; "": nothing.
+  std::string lost_with(const config::Config& after) const;
   /// The object `exposure` of a reply: what there is, and what the camera allows.
   nlohmann::json now() const;
 
@@ -73,6 +75,7 @@ class Exposure {
   EventLog& events_;
   std::function<bool()> orders_pending_;
   std::optional<UnderWay> under_way_;
+  bool was_ordered_ = false;  ///< the camera has dealt with an order, in whatever way
 };
 
 }  // namespace driftd::daemon

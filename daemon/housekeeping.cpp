@@ -37,12 +37,14 @@ std::string new_session() {
   return fmt::format("{:016x}", bits);
 }
 
-/// A request for this, which has no fields.
-bool is_alone(const nlohmann::json& request, const char* command) {
+/// A request for this, which has no fields but one flag.
+bool is_alone(const nlohmann::json& request, const char* command, const char* flag) {
   if (request["command"] != command) return false;
-  for (const auto& [key, value] : request.items())
-    if (key != "command" && key != "id")
-      throw CommandRefused{Refusal::BadRequest, std::string("`") + command + "` has no fields"};
+  for (const auto& [key, value] : request.items()) {
+    if (key == "command" || key == "id" || (key == flag && value.is_boolean())) continue;
+    throw CommandRefused{Refusal::BadRequest,
+                         fmt::format("`{}` has no fields but `{}`, true or false", command, flag)};
+  }
   return true;
 }
 
@@ -98,7 +100,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
               events_),
       snapshots_([this] { return pipeline_.chosen().fitter->roi_px(); }, camera_, loop_),
       calibration_(
-          config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by().empty(); },
+          config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); },
           [this] { return stage_.timing(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, pattern_, events_),
@@ -109,8 +111,11 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
                 [this](const config::Client& client, const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
                   if (request["command"] == "access") return answer(access(client));
-                  if (is_alone(request, "reload")) return ask_reload(answer);
-                  if (is_alone(request, "restart")) return ask_start_anew(answer);
+                  if (is_alone(request, "reload", "check"))
+                    return request.value("check", false) ? answer(reload_.compare())
+                                                         : ask_reload(answer);
+                  if (is_alone(request, "restart", "check"))
+                    return ask_start_anew(request.value("check", false), answer);
                   handlers_.carry_out(request, std::move(answer), monotonic_ns());
                 }),
       reload_(config_, file, wire_, camera_, loop_, events_, [this] { return lock_.pending(); }),
@@ -253,14 +258,32 @@ void Housekeeping::reload() {
   for (const Answer& answer : std::exchange(reload_asked_, {})) answer(outcome);
 }
 
-void Housekeeping::ask_start_anew(const Answer& answer) {
+/// @param checks  only tells what would come of it
+void Housekeeping::ask_start_anew(bool checks, const Answer& answer) {
   if (loop_.report().lock.state != control::LockState::Idle || lock_.pending())
     throw CommandRefused{Refusal::Refused,
                          "driftd starts anew only while the lock is idle (unlock it)"};
-  reload_.check_start();
+  const config::Config after = reload_.check_start();
+  const Reply reply{.fields = {{"loses", lost_with(after)},
+                               {"stays_unlocked", after.lock.at_start && stays_unlocked()}}};
+  if (checks) return answer(reply);
   spdlog::info("stopping, to start anew: by command");
   starts_anew_ = stop_ = true;
-  answer(Reply{});
+  answer(reply);
+}
+
+/// What was set by command and is over with this process, for people.
+nlohmann::json Housekeeping::lost_with(const config::Config& after) {
+  nlohmann::json lost = nlohmann::json::array();
+  if (markers_.are_chosen() && !interrupted_.asks() && !markers_.are_listed(after))
+    lost.push_back("the markers that were chosen (`driftctl markers --write` keeps them)");
+  if (const std::string exposure = exposure_.lost_with(after); !exposure.empty())
+    lost.push_back(exposure);
+  const nlohmann::json record = record_.status(monotonic_ns());
+  if (record["recording"] == true)
+    lost.push_back(
+        fmt::format("the recording to {}, which ends", record["file"].get<std::string>()));
+  return lost;
 }
 
 void Housekeeping::collect() {

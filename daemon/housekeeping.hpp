@@ -63,6 +63,11 @@ class Housekeeping {
   void reload();
   /// After run(): what ended it is that driftd is to start anew.
   bool starts_anew() const noexcept { return starts_anew_; }
+  /// Somebody left the daemon before unlocked: lock.at_start does not lock. Before run().
+  void stay_unlocked() noexcept { lock_.end_at_start(); }
+  bool stays_unlocked() const noexcept {
+    return lock_.is_at_start_over() || places_.was_asked() || markers_.are_chosen();
+  }
   /// Somebody waits for what the loop answers.
   bool is_asked() const noexcept;
   /// A thread of its own looks for markers, evaluates a calibration, reads or writes a place,
@@ -79,7 +84,8 @@ class Housekeeping {
   void collect();  ///< what the loop and the source gave back or tell
   void take_signals();
   void ask_reload(const Answer& answer) { reload_asked_.push_back(answer); }
-  void ask_start_anew(const Answer& answer);
+  void ask_start_anew(bool checks, const Answer& answer);
+  nlohmann::json lost_with(const config::Config& after);
   nlohmann::json status();
   Reply access(const config::Client& client) const;
   StageForLock stage_for_lock();

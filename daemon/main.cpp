@@ -66,10 +66,14 @@ void raise_descriptor_limit() {
 }
 
 /// @returns an exit code; nothing: driftd is to start anew
-std::optional<int> run(const driftd::config::Config& config, const std::filesystem::path& file) {
+/// @param unlocked  somebody left the one before unlocked, and so it stays
+std::optional<int> run(const driftd::config::Config& config, const std::filesystem::path& file,
+                       bool& unlocked) {
   try {
     driftd::daemon::Housekeeping housekeeping(config, file);
+    if (unlocked) housekeeping.stay_unlocked();
     housekeeping.run();
+    unlocked = housekeeping.stays_unlocked();
     if (housekeeping.starts_anew()) return std::nullopt;
     return Clean;
   } catch (const driftd::camera::CameraError& error) {
@@ -162,10 +166,11 @@ int main(int argc, char** argv) {
   if (check || print) return Clean;
   block_signals();
   raise_descriptor_limit();
+  bool unlocked = false;
   for (;;) {
     spdlog::set_level(driftd::config::log_level(config.log.level));
     spdlog::info("configuration: {}", driftd::config::with_drop_ins(file, origins));
-    if (const auto code = run(config, file)) return *code;
+    if (const auto code = run(config, file, unlocked)) return *code;
     try {
       origins.clear();
       config = driftd::config::load(file, &origins);

@@ -3,12 +3,27 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "config/drop_ins.hpp"
+#include "config/endpoint.hpp"
+#include "config/local_sockets.hpp"
 #include "config/log_level.hpp"
+#include "config/options.hpp"
 #include "daemon/setup/axial_curve.hpp"
 #include "daemon/setup/compose.hpp"
+#include "daemon/wire/socket_path.hpp"
 
 namespace driftd::daemon {
+namespace {
+
+/// "tcp://127.0.0.1:" of "tcp://127.0.0.1:5555"
+std::string before_port(const std::string& tcp) {
+  return tcp.substr(0, tcp.rfind(':') + 1);
+}
+
+}  // namespace
 
 Outcome Reload::run() {
   try {
@@ -44,14 +59,56 @@ Outcome Reload::run() {
   }
 }
 
-void Reload::check_start() const {
+Reply Reload::compare() const {
+  nlohmann::json differs = nlohmann::json::array();
   try {
-    config::read_access(with_curve(config::load(file_)).access);
+    const config::Config files = config::load(file_);
+    for (const config::Option& option : config::options())
+      if (option.get(config_) != option.get(files)) differs.push_back(option.key);
+  } catch (const config::ConfigError& error) {
+    throw CommandRefused{Refusal::Refused, error.what()};
+  }
+  return {.fields = {{"differs", differs}}};
+}
+
+config::Config Reload::check_start() const {
+  try {
+    config::Config after = with_curve(config::load(file_));
+    config::read_access(after.access);
+    for (const auto& [key, endpoints] : {std::pair{"wire.publish", &after.wire.publish},
+                                         std::pair{"wire.corrections", &after.wire.corrections},
+                                         std::pair{"wire.commands", &after.wire.commands}}) {
+      for (const std::string& endpoint : *endpoints) {
+        const bool held = holds(endpoint);
+        if (held && !config::is_tcp(endpoint)) continue;
+        // Of a port of its own whether the address is there.
+        if (const auto why = obstacle(held ? before_port(endpoint) + "*" : endpoint))
+          throw config::ConfigError(fmt::format("{}: {} cannot be bound: {}", key, endpoint, *why));
+      }
+    }
+    return after;
   } catch (const config::ConfigError& error) {
     throw CommandRefused{
         Refusal::Refused,
         std::string("driftd would not start with this configuration: ") + error.what()};
   }
+}
+
+/// Whether this daemon itself has it, or its port, until it starts anew.
+bool Reload::holds(const std::string& endpoint) const {
+  const auto port = [](const std::string& tcp) { return tcp.substr(before_port(tcp).size()); };
+  const auto folders = config::runtime_directories();
+  for (const char* key : {"wire.publish", "wire.corrections", "wire.commands"}) {
+    for (const std::string& bound : wire_.bound(key)) {
+      const auto is_bound = [&](const auto& folder) {
+        return config::endpoint_in(folder, endpoint) == bound;
+      };
+      if (std::ranges::any_of(folders, is_bound)) return true;
+      if (config::is_tcp(bound) && config::is_tcp(endpoint) && port(bound) == port(endpoint))
+        return true;
+    }
+  }
+  return false;
 }
 
 void Reload::tell_access(const AccessBook::Change& change) {

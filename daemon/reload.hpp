@@ -32,10 +32,13 @@ class Reload {
 
   /// @returns `text`: the files that are in force now; refused: why those before still are
   Outcome run();
-  /// @throws CommandRefused where driftd would not start with the configuration as it is by now
-  void check_start() const;
+  /// `differs`: the keys that the files have otherwise by now than what is in force.
+  Reply compare() const;
+  /// What driftd would start with by now. @throws CommandRefused where it would not
+  config::Config check_start() const;
 
  private:
+  bool holds(const std::string& endpoint) const;
   void tell_access(const AccessBook::Change& change);
 
   config::Config& config_;

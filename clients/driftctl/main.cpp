@@ -21,6 +21,7 @@
 #include "clients/driftctl/commands/move.hpp"
 #include "clients/driftctl/commands/place.hpp"
 #include "clients/driftctl/commands/record.hpp"
+#include "clients/driftctl/commands/restart.hpp"
 #include "clients/driftctl/commands/snapshot.hpp"
 #include "clients/driftctl/commands/watch.hpp"
 #include "clients/driftctl/doctor/command.hpp"
@@ -75,6 +76,7 @@ void add_commands(CLI::App& app, DriftctlOptions& options) {
   add_doctor(app, options, options.doctor);
   add_cameras(app, options);
   add_record(app, options);
+  add_restart(app, options);
   add_export(app);
   add_report(app);
   add_markers(app, options);

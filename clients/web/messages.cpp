@@ -15,7 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kHistogramBins = 64;
+constexpr int kHistogramBits = 6;
+constexpr std::size_t kHistogramBins = std::size_t{1} << kHistogramBits;
 
 double number(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -91,20 +92,22 @@ class PositionReader : public nlohmann::json_sax<json> {
   bool is_state_ = false, inside_ = false;
 };
 
-/// The pixels of a frame, of which each is there.
+/// The pixels of a frame, of which each is there. These are what costs a picture its time.
 class Pixels {
  public:
-  Pixels(const std::string& bytes, int width) : bytes_(bytes), width_(width) {}
+  Pixels(const std::string& bytes, int width) : bytes_(bytes.data()), width_(width) {}
 
   unsigned at(int x, int y) const {
-    const std::size_t i = 2 * (static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
-                               static_cast<std::size_t>(x));
-    return static_cast<unsigned char>(bytes_[i]) +
-           (static_cast<unsigned>(static_cast<unsigned char>(bytes_[i + 1])) << 8U);
+    const char* const pixel = bytes_of(x, y);
+    return static_cast<unsigned char>(pixel[0]) +
+           (static_cast<unsigned>(static_cast<unsigned char>(pixel[1])) << 8U);
+  }
+  const char* bytes_of(int x, int y) const {
+    return bytes_ + 2 * (static_cast<std::ptrdiff_t>(y) * width_ + x);
   }
 
  private:
-  const std::string& bytes_;
+  const char* bytes_;
   int width_;
 };
 
@@ -119,8 +122,16 @@ Region within(const std::optional<Region>& wanted, int width, int height) {
 }
 
 std::string binned(const Pixels& pixels, const Region& region, int bin, int width, int height) {
+  const auto row_bytes = 2 * static_cast<std::size_t>(width);
   std::string payload;
-  payload.reserve(2 * static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
+  if (bin == 1) {
+    payload.reserve(row_bytes * static_cast<std::size_t>(height));
+    for (int y = 0; y < height; ++y)
+      payload.append(pixels.bytes_of(region.x0, region.y0 + y), row_bytes);
+    return payload;
+  }
+  payload.resize(row_bytes * static_cast<std::size_t>(height));
+  char* out = payload.data();
   const auto area = static_cast<unsigned>(bin * bin);
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
@@ -129,8 +140,8 @@ std::string binned(const Pixels& pixels, const Region& region, int bin, int widt
         for (int i = 0; i < bin; ++i)
           sum += pixels.at(region.x0 + x * bin + i, region.y0 + y * bin + j);
       const unsigned mean = sum / area;
-      payload += static_cast<char>(mean & 0xffU);
-      payload += static_cast<char>(mean >> 8U);
+      *out++ = static_cast<char>(mean & 0xffU);
+      *out++ = static_cast<char>(mean >> 8U);
     }
   }
   return payload;
@@ -290,11 +301,13 @@ std::optional<std::string> image_message(const Snapshot& snapshot, const View& v
       snapshot.saturation > 0 ? static_cast<unsigned>(snapshot.saturation) : max_value;
   std::vector<std::uint64_t> histogram(kHistogramBins);
   std::uint64_t saturated = 0;
+  const unsigned less = static_cast<unsigned>(std::max(0, bits - kHistogramBits));
+  const unsigned more = static_cast<unsigned>(std::max(0, kHistogramBits - bits));
   const Pixels pixels(snapshot.pixels, full_width);
   for (int y = 0; y < full_height; ++y) {
     for (int x = 0; x < full_width; ++x) {
       const unsigned value = pixels.at(x, y);
-      ++histogram[std::min(kHistogramBins - 1, value * kHistogramBins / (max_value + 1))];
+      ++histogram[std::min(kHistogramBins - 1, std::size_t{value} >> less << more)];
       if (value >= saturated_at) ++saturated;
     }
   }

@@ -34,6 +34,7 @@ constexpr const char* kNoFile =
     "driftd-web was started without --config, so it does not know which file driftd runs with";
 constexpr std::int64_t kTellNs = kNanosecondsPerSecond / 4;
 constexpr std::int64_t kBetweenSnapshotsNs = 2 * kNanosecondsPerSecond;
+constexpr std::size_t kMostAwaitSnapshot = 8;
 constexpr double kGraceS = 30;  // for a driftctl that is slow to begin and to evaluate
 constexpr double kMostMeasureS = 600, kSeriesS = 120, kReportS = 120;
 constexpr int kSeriesFrames = 512;
@@ -188,7 +189,29 @@ void Tools::propose(const json& asked, const std::string& why_not, std::int64_t 
                         return done(json_response(status, word));
                       if (text_of(word, "phase") != "done")
                         return done(refusal("no calibration has found anything yet"));
-                      done(json_response(200, proposal_of(word, stage_is_right, why_not)));
+                      json proposal = proposal_of(word, stage_is_right, why_not);
+                      if (!proposal.contains("written") || !why_not.empty())
+                        return done(json_response(200, proposal));
+                      check_taken_over(std::move(proposal), done);
+                    });
+}
+
+/// What is written may still wait for a reload that driftd refused, or that nobody ordered.
+void Tools::check_taken_over(json proposal, const Done& done) {
+  instance_.command({{"command", "reload"}, {"check", true}}, {}, monotonic_ns(),
+                    [proposal = std::move(proposal), done](unsigned, const json& reply) mutable {
+                      const json differs = reply.value("differs", json::array());
+                      const bool waits = std::ranges::any_of(differs, [](const json& key) {
+                        return key.is_string() && key.get<std::string>().starts_with("stage.");
+                      });
+                      json& written = proposal["written"];
+                      if (waits && written["restart"] == false) {
+                        written["lines"].push_back(
+                            "Restart driftd: it does not go by them yet, as a reload was refused "
+                            "or not ordered.");
+                        written["restart"] = true;
+                      }
+                      done(json_response(200, proposal));
                     });
 }
 
@@ -380,6 +403,7 @@ void Tools::tell_job(const std::string& tool, json news) {
 }
 
 void Tools::turn(std::int64_t now_ns) {
+  ask_snapshot(now_ns);
   if (job_ == nullptr) return;
   if (job_->program.turn()) return end_job(true);
   if (now_ns >= job_->end_ns) return end_job(false);
@@ -430,16 +454,30 @@ std::vector<std::string> Tools::past() const {
 
 // --- the whole picture ---
 
+/// One who asks gets a picture of 2 s ago at most: the next one, with all who wait for it.
 void Tools::give_snapshot(std::int64_t now_ns, const Done& done) {
   // Each is a whole frame in memory until the browser has it.
-  if (now_ns - snapshot_ns_ < kBetweenSnapshotsNs && snapshot_ns_ != 0)
-    return done(refusal("a whole picture is given each two seconds at most: again, please"));
+  if (await_snapshot_.size() >= kMostAwaitSnapshot)
+    return done(refusal(
+        fmt::format("{} wait for a whole picture already: again, please", kMostAwaitSnapshot)));
+  await_snapshot_.push_back(done);
+  ask_snapshot(now_ns);
+}
+
+void Tools::ask_snapshot(std::int64_t now_ns) {
+  if (await_snapshot_.empty() || snapshot_asked_) return;
+  if (snapshot_ns_ != 0 && now_ns - snapshot_ns_ < kBetweenSnapshotsNs) return;
   snapshot_ns_ = now_ns;
-  instance_.whole_picture(now_ns, [done](std::optional<clients::Reply> reply) {
-    if (!reply) return done(refusal("driftd has not answered"));
-    if (!reply->body.contains("frame")) return done(json_response(200, reply->body));
-    done({.type = "application/octet-stream",
-          .body = packed({{"kind", "frame"}, {"frame", reply->body["frame"]}}, reply->attachment)});
+  snapshot_asked_ = true;
+  instance_.whole_picture(now_ns, [this](std::optional<clients::Reply> reply) {
+    snapshot_asked_ = false;
+    Response response = refusal("driftd has not answered");
+    if (reply && !reply->body.contains("frame")) response = json_response(200, reply->body);
+    if (reply && reply->body.contains("frame"))
+      response = {
+          .type = "application/octet-stream",
+          .body = packed({{"kind", "frame"}, {"frame", reply->body["frame"]}}, reply->attachment)};
+    for (const Done& done : std::exchange(await_snapshot_, {})) done(response);
   });
 }
 

@@ -52,6 +52,7 @@ class Tools {
 
   void propose(const nlohmann::json& asked, const std::string& why_not, std::int64_t now_ns,
                const Done& done);
+  void check_taken_over(nlohmann::json proposal, const Done& done);
   /// @param why_not  this visitor may not act; "": they may
   nlohmann::json proposal_of(const nlohmann::json& word, bool stage_is_right,
                              const std::string& why_not) const;
@@ -74,6 +75,7 @@ class Tools {
   void have_it_loaded(const clients::CalibrationFile& file, const clients::KeyValues& values,
                       std::int64_t now_ns, const Loaded& done);
   void give_snapshot(std::int64_t now_ns, const Done& done);
+  void ask_snapshot(std::int64_t now_ns);
   void start(const nlohmann::json& asked, std::int64_t now_ns, const Done& done);
   std::vector<std::string> driftctl() const;
   std::filesystem::path folder();
@@ -93,6 +95,8 @@ class Tools {
   std::string report_;                ///< a page
   std::filesystem::path folder_;      ///< for what driftctl writes; empty: none yet
   std::int64_t told_ns_ = 0, snapshot_ns_ = 0;
+  std::vector<Done> await_snapshot_;  ///< who asked for a whole picture
+  bool snapshot_asked_ = false;
 };
 
 }  // namespace driftd::web

@@ -109,14 +109,15 @@ void check_reach(double excursion_nm, const config::Control& limits, const LoopR
 }  // namespace
 
 Calibration::Calibration(const config::Config& config, LockOrders& lock, const CameraWatch& camera,
-                         LoopControl& loop, EventLog& events, std::function<bool()> has_markers,
+                         LoopControl& loop, EventLog& events,
+                         std::function<std::string()> nothing_to_see,
                          std::function<DriverTiming()> timing)
     : config_(config),
       lock_(lock),
       camera_(camera),
       loop_(loop),
       events_(events),
-      has_markers_(std::move(has_markers)),
+      nothing_to_see_(std::move(nothing_to_see)),
       timing_(std::move(timing)) {}
 
 Calibration::~Calibration() {
@@ -130,7 +131,9 @@ void Calibration::check_may_begin(double excursion_nm, double seconds) const {
   if (!camera_.connected()) throw CameraWatch::away();
   const LoopReport& loop = loop_.report();
   if (!loop.has_frames()) throw CameraWatch::no_frames();
-  if (!has_markers_() || !loop.sees_drift())
+  if (const std::string why = nothing_to_see_(); !why.empty())
+    throw CommandRefused{Refusal::Refused, why};
+  if (!loop.sees_drift())
     throw CommandRefused{Refusal::Refused,
                          "no markers are measured now: see light and focus, "
                          "`driftctl markers`"};

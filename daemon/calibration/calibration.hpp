@@ -33,10 +33,11 @@ class Calibration {
   };
 
   /// @param config  the one in force
-  /// @param has_markers  whether the loop was given markers
+  /// @param nothing_to_see  why no stage can be measured now, as far as markers and exposure go;
+  /// "": it can
   /// @param timing  of the stage's driver
   Calibration(const config::Config& config, LockOrders& lock, const CameraWatch& camera,
-              LoopControl& loop, EventLog& events, std::function<bool()> has_markers,
+              LoopControl& loop, EventLog& events, std::function<std::string()> nothing_to_see,
               std::function<DriverTiming()> timing);
   /// An evaluation that is under way is broken off.
   ~Calibration();
@@ -69,7 +70,7 @@ class Calibration {
   const CameraWatch& camera_;
   LoopControl& loop_;
   EventLog& events_;
-  std::function<bool()> has_markers_;
+  std::function<std::string()> nothing_to_see_;
   std::function<DriverTiming()> timing_;
   DriverTiming at_first_;  ///< when the run began
   std::uint64_t number_ = 0;

@@ -81,6 +81,8 @@ class MarkerKeeper {
   bool has_markers() const noexcept { return has_markers_; }
   /// Whether somebody chose them by command.
   bool are_chosen() const noexcept { return chosen_; }
+  /// Whether another configuration lists those in use, with their roles, where they are now.
+  bool are_listed(const config::Config& after) const;
   /// Why nothing can be locked by those in use; "": nothing is against it.
   std::string too_few() const;
   bool find_pending() const noexcept { return find_.has_value(); }

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/counted.hpp"
 #include "daemon/markers/marker_keeper.hpp"
@@ -33,6 +34,19 @@ bool MarkerKeeper::renew(bool gain_changed, Answer answer, std::int64_t now_ns) 
   find_->renews = true;
   find_->of = adopted_;
   return true;
+}
+
+bool MarkerKeeper::are_listed(const config::Config& after) const {
+  const std::vector<control::Marker> now = kept({});
+  const std::vector<config::ListedMarker>& list = after.markers.list;
+  if (after.markers.mode != config::MarkerMode::List || list.size() != now.size()) return false;
+  const double near_px = 0.5 * fitter_.fitter->roi_px();  // as far as they may have drifted since
+  return std::ranges::all_of(now, [&](const control::Marker& marker) {
+    return std::ranges::any_of(list, [&](const config::ListedMarker& listed) {
+      return listed.id == marker.id && listed.role == marker.role &&
+             std::hypot(listed.x_px - marker.x_px, listed.y_px - marker.y_px) <= near_px;
+    });
+  });
 }
 
 /// Those in use that stay; all of them are measured, or there are none.

@@ -64,6 +64,9 @@ class LockOrders {
   bool pending() const noexcept { return !orders_.empty(); }
   /// Why lock.at_start has not locked yet; "" where it has, is about to, or is not to.
   const std::string& waits_for() const noexcept { return waits_for_; }
+  /// Whether lock.at_start locks no more: somebody ordered something, or it has locked.
+  bool is_at_start_over() const noexcept { return at_start_over_; }
+  void end_at_start() noexcept { at_start_over_ = true; }
 
  private:
   struct Order {

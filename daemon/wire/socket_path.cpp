@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+#include <zmq.hpp>
 
 #include "config/local_sockets.hpp"
 
@@ -134,10 +135,17 @@ std::optional<std::string> obstacle_to_file(const path& socket_file) {
 }
 
 std::optional<std::string> obstacle_to_tcp(const std::string& endpoint) {
-  if (config::probe(endpoint).state == config::Listener::State::Listening) {
+  const bool any_port = endpoint.ends_with(":*");
+  if (!any_port && config::probe(endpoint).state == config::Listener::State::Listening) {
     return "something listens there already";
   }
-  return std::nullopt;
+  try {
+    zmq::context_t context;
+    zmq::socket_t(context, zmq::socket_type::pub).bind(endpoint);
+    return std::nullopt;
+  } catch (const zmq::error_t& error) {
+    return error.what();
+  }
 }
 
 /// Makes /run/driftd as systemd would: for the daemon's group, where there is one.

@@ -281,7 +281,9 @@ class Service(unittest.TestCase):
         rig.start_locked()
         events = self.heard_events()
         rig.config(control={"step_limit_nm": 4})
+        self.assertEqual(rig.client.request("reload", check=True)[0]["differs"], ["control.step_limit_nm"])
         self.assertIn("driftd.yaml", rig.client.request("reload")[0]["text"])
+        self.assertEqual(rig.client.request("reload", check=True)[0]["differs"], [])
         self.assertEqual(self.next_event(events, "configuration_")["code"], "configuration_reloaded")
         for wrong, why in (({"control": {"step_limit_nm": -1}}, "step_limit_nm"),
                            ({"stage": {"delay_us": 4000}}, "the lock must be idle (unlock it) to change stage.delay_us"),
@@ -292,7 +294,7 @@ class Service(unittest.TestCase):
             self.assertIn("the old configuration keeps running", str(refused.exception))
             self.assertIn(why, str(refused.exception))
             self.assertEqual(self.next_event(events, "configuration_")["code"], "configuration_rejected")
-        with self.assertRaisesRegex(driftd.DriftdError, "no fields"):
+        with self.assertRaisesRegex(driftd.DriftdError, "no fields but `check`"):
             rig.client.request("reload", file="/etc/shadow")
         rig.wait_state("locked")
 
@@ -324,6 +326,57 @@ class Service(unittest.TestCase):
                          [b"READY=1", b"RELOADING=1", b"READY=1"])  # for systemd it has not stopped
         rig.client.lock()
         rig.wait_state("locked")
+
+    def test_restart_tells_what_is_lost_and_where_it_could_not_start(self):
+        rig = self.rig
+        rig.start_sim()
+        told_status = rig.subscribe("status")
+        file = rig.config(lock={"at_start": "true"}, record={"directory": rig.folder})
+        rig.start_daemon(file)
+        rig.wait_state("locked")
+        session = rig.hear(told_status, lambda *_: True, "a status")["session"]
+        rig.client.unlock()
+        self.assertEqual(rig.client.restart(check=True), {"loses": [], "stays_unlocked": True})
+        removed = min(m["id"] for m in rig.client.markers())
+        rig.client.choose_markers(remove=[removed])
+        now = rig.client.exposure(exposure_us=700, gain_db=3)
+        rig.client.request("record", start=True)
+        told = rig.client.restart(check=True)["loses"]
+        self.assertEqual(len(told), 3, told)
+        self.assertIn("`driftctl markers --write`", told[0])
+        self.assertRegex(told[1], r"exposure of 700 us, which is configured as 1000 us, and the gain of 3 dB.* 0 dB .`driftctl exposure --write`")
+        self.assertRegex(told[2], rf"recording to {rig.folder}/.*, which ends")
+        said = self.driftctl(file, "markers", "--witness", str(removed + 1), "--write", "--yes")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertEqual(len(rig.client.restart(check=True)["loses"]), 2)  # the markers are written
+        # What it has itself is free once it has ended; what another has is not.
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            taken = f"tcp://127.0.0.1:{other.getsockname()[1]}"
+            for wire, why in (({"publish": rig.corrections, "corrections": rig.publish}, None),
+                              ({"publish": taken}, f"wire.publish: {taken} cannot be bound: something listens there"),
+                              ({"commands": f"ipc://{rig.folder}/driftd.yaml"}, "exists and is no socket")):
+                rig.config(lock={"at_start": "true"}, wire=wire)
+                with self.subTest(wire):
+                    if why is None:
+                        rig.client.restart(check=True)
+                        continue
+                    for check in (True, False):
+                        with self.assertRaisesRegex(driftd.DriftdError, f"would not start with this configuration.*{why}"):
+                            rig.client.restart(check=check)
+        self.assertEqual(rig.daemon.text().count("configuration: "), 1)
+        self.assertAlmostEqual(rig.client.exposure()["exposure_us"], now["exposure_us"], delta=1)
+        rig.config(lock={"at_start": "true"}, record={"directory": rig.folder})
+        printed = self.driftctl(file, "restart")
+        self.assertEqual(printed.returncode, 0, printed.stderr)
+        self.assertIn("lost by it: the exposure of 700 us", printed.stdout)
+        self.assertIn("it stays unlocked", printed.stdout)
+        rig.hear(told_status, lambda _, status: status["session"] != session and (status["markers"]["used"] or 0) > 0, "another session that measures")
+        for _ in range(20):
+            self.assertEqual(rig.status()["state"], "idle")
+            time.sleep(0.05)
+
+    def driftctl(self, file, *arguments):
+        return self.rig.run_program([BIN / "driftctl", "--config", file, *arguments])
 
     def heard_events(self):
         """Subscribes to all that happens from now on: who hears a status has been subscribed."""

@@ -40,6 +40,18 @@ class Done(Clean):  # tier: full
             browser.wait_text("reply", "Unlocked")
             self.check(browser, rig.web.url)
 
+    def test_a_question_is_withdrawn_where_nothing_is_left_of_it(self):
+        with PageRig("--operate") as rig:
+            browser = rig.begin()
+            rig.lock()
+            until(lambda: browser.element("do-unlock").is_enabled(), "unlock")
+            browser.click("do-unlock")
+            until(lambda: browser.is_shown("question"), "a question")
+            self.assertIn("will drift", browser.text("question-text"))
+            rig.client.unlock()
+            until(lambda: not browser.is_shown("question"), "no question")
+            self.check(browser, rig.web.url)
+
     def test_unlock_need_not_wait_for_another_order(self):
         with PageRig("--operate") as rig:
             browser = rig.begin()
@@ -365,6 +377,9 @@ class Done(Clean):  # tier: full
                 self.assertIn(key, browser.wait_text(f"{name}-written", "Restart driftd"))
                 self.assertTrue(file.exists())
                 until(lambda: browser.is_shown(f"do-{name}-restart"), "what takes it over")
+                if name == "markers":
+                    browser.click("do-markers-restart")
+                    browser.answer(False, "Lost by it: The exposure of")
             browser.click("do-exposure-restart")
             browser.answer(True, "Restart driftd?")
             rig.hear(told, lambda _, status: status["session"] != before and status["markers"]["used"], "another session")

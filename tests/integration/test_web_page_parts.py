@@ -172,6 +172,21 @@ class Parts(Clean):
             """), [[None, None, None, None, "do-calibrate", "do-lock"], "do-find", None, "exposure-us",
                    ["missing", "do-write"], ["missing", "do-write"], ["done", None], ["open", "do-calibrate"], ["missing", "do-calibrate"]])
 
+    def part_a_step_is_not_mended_before_its_cause(self):
+        """No markers are seen in a saturated picture, and a lock goes by what is written."""
+        saturated, written, states = self.browser.module("begin.js", """
+            const image = {saturated: 3, histogram: Array(64).fill(0).with(30, 1)};
+            const status = {camera: {connected: true, rate_hz: 100, problem: ''}, markers: {tracking: 10, witness: 3, used: 1},
+                            stage_driver: null, acquaintance: {state: 'told', text: ''}, state: 'idle', fitter: {size_reason: ''}};
+            const lock = (state, proposal = 'none') => m.stepsOf({...status, state}, image, {proposal, calibrated: false})[5];
+            return [m.stepsOf(status, image)[2], ['none', 'open', 'written'].map((proposal) => lock('idle', proposal).text),
+                    ['referencing', 'holding', 'lost', 'fault', 'calibrating', 'another'].map((state) => [lock(state).state, lock(state).act])];
+            """)
+        self.assertEqual(saturated["act"], "exposure-us")
+        self.assertIn("saturated pixels are not used", saturated["text"])
+        self.assertEqual(["Write first" in text for text in written], [False, True, False])
+        self.assertEqual(states, [["open", None], ["missing", None], ["missing", "do-lock"], ["missing", "do-reset"], ["open", None], ["open", "do-lock"]])
+
     def part_what_is_to_be_set_is_set_on_the_page(self):
         """Where it can be: no option is named."""
         texts = self.browser.module("begin.js", """

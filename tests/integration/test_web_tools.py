@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import json
 import math
 import pathlib
 import re
@@ -138,11 +139,16 @@ class Tools(unittest.TestCase):
         self.rig.config(**IGNORANT)
         self.assertEqual((self.use("proposal")["problem"], "written" in self.use("proposal")), ("", False))
         # What a reload cannot take over has all of it wait for a restart.
+        self.while_time_passes(lambda: self.rig.client.request("reload"))  # it goes by the first ones again
         self.while_time_passes(lambda: self.rig.client.exposure(exposure_us=600))
         self.assertTrue(self.use("write_exposure")["restart"])
         told = self.use("write_stage", run=1)
         self.assertRegex(told["lines"][1], "^Not taken over by driftd: .*camera.exposure_us")
         self.assertTrue(told["restart"])
+        self.restart_web()  # which knows of no reload that was refused
+        waits = self.use("proposal")["written"]
+        self.assertEqual((waits["lines"][0], waits["restart"]), (f"{self.file} has these values already.", True))
+        self.assertRegex(waits["lines"][1], "^Restart driftd: it does not go by them yet")
         for one in self.drop_in().parent.iterdir():
             one.unlink()
         self.restart_web()
@@ -294,7 +300,13 @@ class Tools(unittest.TestCase):
         (length,) = struct.unpack_from("<I", message)
         frame = re.search(rb'"height_px":(\d+).*"width_px":(\d+)', message[4:4 + length])
         self.assertEqual(len(message) - 4 - length, 2 * int(frame[1]) * int(frame[2]))
-        self.assertIn("each two seconds", self.use("snapshot")["error"])
+        # Who asks just then, several at once, gets the next one: one and the same.
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(self.web.fetch, {"tool": {"tool": "snapshot"}}, self.csrf) for _ in range(4)]
+            self.while_time_passes(lambda: concurrent.futures.wait(asked))
+        frames = {json.loads(answer[4:4 + struct.unpack_from("<I", answer)[0]])["frame"]["frame_id"] for answer in map(concurrent.futures.Future.result, asked)}
+        self.assertEqual(len(frames), 1)
+        self.assertGreater(min(frames), json.loads(message[4:4 + length])["frame"]["frame_id"])
 
 
 if __name__ == "__main__":

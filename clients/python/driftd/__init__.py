@@ -509,6 +509,18 @@ class Client:
         fields = {"exposure_us": exposure_us, "gain_db": gain_db}
         return self.request("exposure", **{name: value for name, value in fields.items() if value is not None})[0]["exposure"]
 
+    def restart(self, *, check: bool = False) -> dict:
+        """Have driftd start anew, only while the lock is idle; with ``check`` only tell what would come of it.
+
+        Returns
+        -------
+        dict
+            ``loses``: a sentence each of what was set by command and is over with it; ``stays_unlocked``: it does not
+            lock by itself, though ``lock.at_start`` is on, as somebody left it unlocked.
+        """
+        reply = self.request("restart", **({"check": True} if check else {}))[0]
+        return {name: reply[name] for name in ("loses", "stays_unlocked")}
+
     def snapshot(self) -> tuple[dict, memoryview]:
         """The current frame.
 

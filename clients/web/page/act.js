@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What may be done, where the role allows it. What may cost a lock, a place or a sample's position is asked first. What
 // came of it is told by the daemon's reply; nothing is taken for done because it was ordered.
-import { $, ask, setText, show } from "./dom.js";
-import { inWords, number, signed } from "./words.js";
+import { $, ask, rewordQuestion, setText, show } from "./dom.js";
+import { inWords, number, sentence, signed } from "./words.js";
 
 /** What ends something can be ordered while another order waits for its answer. */
 const kAlways = ["do-unlock", "do-reset", "do-stop", "do-calibrate-stop"];
@@ -50,6 +50,7 @@ export class Actions {
   setStatus(status) {
     this.status_ = status;
     this.enable_();
+    rewordQuestion();
   }
 
   forget() {
@@ -152,16 +153,23 @@ export class Actions {
   }
 
   async lock_() {
-    const offered = this.status_?.interrupted;
-    if (offered && !(await ask(`Lock the sample where it is now? ${offered.text} A new lock that holds forgets that place.`, "Lock here"))) return;
+    const offered = () => this.status_?.interrupted ?? null;
+    const question = () => (offered() === null ? null
+      : `Lock the sample where it is now? ${offered().text} A new lock that holds forgets that place.`);
+    if (offered() !== null && !(await ask(question, "Lock here"))) return;
     await this.order({ command: "lock" }, (reply) => `Ordered: lock ${reply.lock_id}.`);
   }
 
   async unlock_() {
-    const held = this.status_?.state !== "idle";
-    const question = held ? "Unlock? The sample will drift, and its reference is forgotten."
-      : `Forget the lock that can be gone back to? ${this.status_?.interrupted?.text ?? ""}`;
-    if (!(await ask(question, held ? "Unlock" : "Forget it"))) return;
+    // The state may change while the question is open: it says what is so at each moment, and is withdrawn where there is
+    // nothing to unlock any more.
+    const held = () => this.status_?.state !== "idle";
+    const offered = () => this.status_?.interrupted ?? null;
+    const question = () => {
+      if (held()) return "Unlock? The sample will drift, and its reference is forgotten.";
+      return offered() === null ? null : `Forget the lock that can be gone back to? ${offered().text ?? ""}`;
+    };
+    if (!(await ask(question, () => (held() ? "Unlock" : "Forget it")))) return;
     await this.order({ command: "unlock" }, (reply) => `Unlocked. ${reply.forgotten ? "The lock to go back to is forgotten." : ""}`);
   }
 
@@ -221,7 +229,7 @@ export class Actions {
   async record_() {
     if (!this.status_?.record?.recording) {
       await this.order({ command: "record", start: true }, (reply) => `Recording to ${reply.record?.file}.`);
-    } else if (await ask("Stop the recording?", "Stop recording")) {
+    } else if (await ask(() => (this.status_?.record?.recording ? "Stop the recording?" : null), "Stop recording")) {
       await this.order({ command: "record", stop: true }, (reply) => `Recorded: ${reply.record?.file}.`);
     }
   }
@@ -232,7 +240,15 @@ export class Actions {
   }
 
   async restart_() {
-    const question = "Restart driftd? For some seconds nothing is measured. It does so only while nothing is locked.";
+    const before = await this.hooks_.order({ command: "restart", check: true });
+    if (before.ok !== true) {
+      $("reply").dataset.ok = "no";
+      setText($("reply"), `Not done: ${before.error ?? "the reply was not understood"}`);
+      return;
+    }
+    const lost = before.loses.length === 0 ? "" : ` Lost by it: ${before.loses.map((text) => sentence(text)).join("; ")}.`;
+    const stays = before.stays_unlocked ? " It stays unlocked, as it was left." : "";
+    const question = `Restart driftd? For some seconds nothing is measured.${lost}${stays}`;
     if (await ask(question, "Restart")) await this.order({ command: "restart" }, () => "driftd starts anew.");
   }
 

@@ -12,7 +12,7 @@ const kBrightShare = 0.1;
  * of what comes next. known: {proposal: state of a Proposal, calibrated: the configuration has a calibration's values}.
  */
 export function stepsOf(status, image, known = { proposal: "none", calibrated: false }) {
-  return [camera(status), exposure(status, image), markers(status), driver(status), stage(status, known), lock(status)];
+  return [camera(status), exposure(status, image), markers(status, image), driver(status), stage(status, known), lock(status, known)];
 }
 
 const done = (text) => ({ state: "done", text, act: null });
@@ -88,11 +88,15 @@ function exposure({ camera }, image) {
   return done(`Exposure: the brightest pixel is at ${percent} % of the range, none is saturated.`);
 }
 
-function markers({ markers, fitter }) {
+function markers({ markers, fitter }, image) {
+  const saturated = image !== null && image.saturated > 0;
   if (!(markers.tracking > 0))
     return missing("Markers: none. Focus on them, see that they are in the picture and bright enough, and find markers.", "do-find");
   const size = fitter?.size_reason ? ` ${fitter.size_reason}.` : "";
-  if (markers.used === null || markers.used < markers.tracking / 2)
+  const few = markers.used === null || markers.used < markers.tracking / 2;
+  if (few && saturated)
+    return missing(`Markers: ${markers.used ?? 0} of ${markers.tracking} are seen: those with saturated pixels are not used. The exposure first.`, "exposure-us");
+  if (few)
     return missing(`Markers: ${markers.used ?? 0} of ${markers.tracking} are seen. Find markers anew where the sample was moved.`, "do-find");
   return done(`Markers: ${markers.used} of ${markers.tracking}, and ${markers.witness} witnesses.${size}`);
 }
@@ -117,6 +121,15 @@ function stage({ acquaintance }, { proposal, calibrated }) {
   return states[acquaintance?.state] ?? missing(`How the stage answers: not known.${text} Calibrate.`, "do-calibrate");
 }
 
-function lock({ state }) {
-  return state === "locked" ? done("Lock: it holds.") : open("Lock: not yet.", "do-lock");
+function lock({ state }, { proposal }) {
+  const written = proposal === "open" ? " Write first what the calibration found: as configured it may not hold." : "";
+  const states = {
+    locked: done("Lock: it holds."),
+    referencing: open("Lock: the reference is being taken."),
+    holding: missing("Lock: held, no correction leaves. Why, and what to do, is said above."),
+    lost: missing("Lock: lost. Why, and what to do, is said above.", "do-lock"),
+    fault: missing("Lock: a part of driftd failed. What to do is said above.", "do-reset"),
+    calibrating: open("Lock: when the calibration is over."),
+  };
+  return states[state] ?? open(`Lock: not yet.${written}`, "do-lock");
 }

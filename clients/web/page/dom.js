@@ -52,15 +52,35 @@ export function setList(list, texts) {
   });
 }
 
-/** Asks in a dialog of the page; true where the answer is yes. Escape, and Enter as it opens, are no. */
+let reword = () => {};
+
+/** What the question that is open says may be otherwise by now. */
+export const rewordQuestion = () => reword();
+
+/**
+ * Asks in a dialog of the page; true where the answer is yes. Escape, and Enter as it opens, are no. Question and yes are texts,
+ * or functions that give the text of now. A question that is null by now is withdrawn; where it says something else by now, "no"
+ * has the focus again.
+ */
 export function ask(question, yes) {
   const dialog = $("question");
-  setText($("question-text"), question);
-  setText($("question-yes"), yes);
+  const textOf = (text) => (typeof text === "function" ? text() : text);
+  reword = () => {
+    const text = textOf(question);
+    if (text === null) return dialog.close("no");
+    if ($("question-text").textContent !== text) $("question-no").focus();
+    setText($("question-text"), text);
+    setText($("question-yes"), textOf(yes));
+  };
   dialog.returnValue = "no";
+  if (textOf(question) === null) return Promise.resolve(false);
+  reword();
   dialog.showModal();
   $("question-no").focus();
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+    dialog.addEventListener("close", () => {
+      reword = () => {};
+      resolve(dialog.returnValue === "yes");
+    }, { once: true });
   });
 }

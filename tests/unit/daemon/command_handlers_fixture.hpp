@@ -28,8 +28,13 @@ struct HandlersFixture {
       config, source, camera, loop, keeper, told.log, [this] { return orders.pending(); }};
   Snapshots snapshots{[] { return 13; }, camera, loop};
   StageChannel stage{config, "session", played.ports, loop, told.log};
-  Calibration calibration{
-      config, orders, camera, loop, told.log, [] { return true; }, [] { return DriverTiming{}; }};
+  Calibration calibration{config,
+                          orders,
+                          camera,
+                          loop,
+                          told.log,
+                          [] { return std::string(); },
+                          [] { return DriverTiming{}; }};
   LockSaver memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
   LockRecovery interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
   PatternWatch pattern;

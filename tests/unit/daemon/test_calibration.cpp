@@ -34,14 +34,14 @@ struct Fixture {
   LoopControl loop{played.ports};
   CameraWatch camera{config, source, loop, told.log};
   LockOrders orders{{}, gate, loop, [] { return std::string(); }};
-  bool has_markers = true;
+  std::string nothing_to_see;
   DriverTiming timing{};
   Calibration calibration{config,
                           orders,
                           camera,
                           loop,
                           told.log,
-                          [this] { return has_markers; },
+                          [this] { return nothing_to_see; },
                           [this] { return timing; }};
   std::int64_t now_ns = 1'000'000'000;
 
@@ -116,9 +116,10 @@ TEST_CASE("the stage is moved only where that can lead to something") {
     f.source.connected = false;
     CHECK(f.refusal() == "no_frame");
   }
-  SECTION("no markers") {
-    f.has_markers = false;
+  SECTION("nothing to lock by: for the reason that there is") {
+    f.nothing_to_see = "the camera's exposure is being set";
     CHECK(f.refusal() == "refused");
+    CHECK(f.refusal_text(40) == f.nothing_to_see);
   }
   SECTION("markers that are not measured") {
     f.played.report.drift.valid = false;

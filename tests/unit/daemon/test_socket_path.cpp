@@ -136,3 +136,9 @@ TEST_CASE("a named socket's place: a path too long, whatever folder it is in") {
   REQUIRE(obstacle("ipc://x"));
   unsetenv("RUNTIME_DIRECTORY");
 }
+
+TEST_CASE("an address that is none of this computer's is an obstacle, with any port, too") {
+  CHECK(obstacle("tcp://192.0.2.1:9999"));  // for documents alone (RFC 5737)
+  CHECK(obstacle("tcp://192.0.2.1:*"));
+  CHECK_FALSE(obstacle("tcp://127.0.0.1:*"));
+}
