@@ -86,6 +86,7 @@ void LawChoice::act(bool observer, LawReason reason) noexcept {
     judge_.restart();
     acts_since_ns_ = 0;
   }
+  if (observer) rest_until_ns_ = 0;
   state_.observer = observer;
   state_.reason = reason;
   ++state_.changes;
@@ -166,19 +167,22 @@ void LawChoice::choose(std::int64_t now_ns) noexcept {
   if (knows() && !judged_learnt_) judge_.restart();  // what it did before it had learnt is past
   judged_learnt_ = knows();
   if (is_driver_too_slow()) return act(false, LawReason::DriverTooSlow);
-  if (state_.reason == LawReason::DriverTooSlow) return act(true, LawReason::Configured);
+  const bool rests = now_ns <= rest_until_ns_;
+  if (state_.reason == LawReason::DriverTooSlow)
+    return rests ? act(false, LawReason::WorseThanPi) : act(true, LawReason::Configured);
   if (state_.observer) {
     if (acts_ns > kForgivenNs) rest_ns_ = 0;
     if (!judge_.pi_is_better()) return;
     state_.left_nm = judge_.left_nm();
     state_.pi_left_nm = judge_.pi_left_nm();
     rest_ns_ = std::clamp(2 * rest_ns_, kFirstRestNs, kLongestRestNs);
+    rest_until_ns_ = now_ns + rest_ns_;
     knew_ = knows();
     act(false, LawReason::WorseThanPi);
   } else if (state_.reason == LawReason::WorseThanPi && !knew_ && knows()) {
     rest_ns_ = 0;  // PI was better than an observer that had not learnt yet
     act(true, LawReason::TriedAgain);
-  } else if (state_.reason == LawReason::WorseThanPi && acts_ns > rest_ns_) {
+  } else if (state_.reason == LawReason::WorseThanPi && !rests) {
     act(true, LawReason::TriedAgain);
   }
 }

@@ -212,6 +212,25 @@ TEST_CASE(
   CHECK_FALSE(held.choice.state().observer);
 }
 
+TEST_CASE("law choice: a driver that was slow for a while ends no rest of PI's") {
+  Held held(ControlLaw::Auto, calm());
+  held.plan();
+  held.rms(seconds(1));
+  held.mislead();
+  held.rms(seconds(14));
+  REQUIRE(held.choice.state().reason == LawReason::WorseThanPi);
+  const LawState worse = held.choice.state();
+  held.choice.set_driver_hz(50);
+  held.rms(seconds(10));
+  REQUIRE(held.choice.state().reason == LawReason::DriverTooSlow);
+  held.choice.set_driver_hz(500);
+  held.rms(seconds(20));
+  CHECK(held.choice.state().reason == LawReason::WorseThanPi);
+  CHECK(held.choice.state().left_nm == worse.left_nm);
+  held.rms(seconds(35));
+  CHECK(held.choice.state().observer);
+}
+
 TEST_CASE("law choice: relieved before it has learnt, the observer is back when it has") {
   Held held(ControlLaw::Auto, calm());
   held.plan();
