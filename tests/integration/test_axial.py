@@ -12,7 +12,7 @@ sys.path.insert(0, str(SOURCE / "tests/fault"))
 from judge import CONFIG, DEMO, changed  # noqa: E402
 
 Z_KEYS = ("z_nm", "z_sd_nm", "frame_z_nm", "frame_z_sd_nm", "witness_z_nm")
-CAMERA = {"gain_e_per_adu": 0.25, "offset_adu": 100, "read_noise_e": 3}  # of the demo, which has 4 ADU an electron
+CAMERA = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}  # the demo's
 
 
 def width_px(z_nm: float, focus_nm: float) -> float:
