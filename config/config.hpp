@@ -17,13 +17,10 @@
 #include "camera/pixel_format.hpp"
 #include "camera/source_options.hpp"
 #include "control/axial/axial_method.hpp"
+#include "control/axial/width_curve.hpp"
 #include "control/values/acquaint_when.hpp"
 #include "control/values/types.hpp"
 #include "fitter/cuda_mode.hpp"
-
-namespace driftd::control {
-class WidthCurve;
-}
 
 namespace driftd::config {
 

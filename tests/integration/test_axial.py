@@ -12,7 +12,7 @@ sys.path.insert(0, str(SOURCE / "tests/fault"))
 from judge import CONFIG, DEMO, changed  # noqa: E402
 
 Z_KEYS = ("z_nm", "z_sd_nm", "frame_z_nm", "frame_z_sd_nm", "witness_z_nm")
-CAMERA = {"gain_e_per_adu": 0.25, "offset_adu": 100, "read_noise_e": 3}  # of the demo, which has 4 ADU an electron
+CAMERA = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}  # the demo's
 
 
 def width_px(z_nm: float, focus_nm: float) -> float:
@@ -110,6 +110,48 @@ class Axial(unittest.TestCase):
             marker = rig.client.markers()[0]
             for key in ("sigma_x_px", "sigma_y_px", "z_nm", "z_sd_nm", "dz_nm", "residual_z_nm", "z_reason"):
                 self.assertIsNone(marker[key])
+
+
+MOVING = ("disturbance:", "disturbance:\n  z:\n    linear_nm_per_s: 10\n    random_walk_nm_per_sqrt_s: 2\n    sines:\n"
+                          "      - {amplitude_nm: 30, frequency_hz: 0.5}\n     ")
+BEHIND_A_LENS = changed(DEMO, MOVING, ("  sigma_px: 1.3 ", "  shape: width_curve\n  # "),
+                        ("  min_distance_px: 32", "  height_spread_nm: 60\n  min_distance_px: 32"))
+REFLECTED = changed(DEMO, MOVING) + ("\nreflection:\n  photons: 200000\n  x_px: 128\n  y_px: 226\n  px_per_um: 25\n"
+                                     "  direction_deg: 90\n  sigma_px: 2\n")
+
+
+@unittest.skipUnless((SOURCE / "simulator/reflected_spot.hpp").exists(), "SKIPPED: the simulator has two dimensions")
+class ByTruth(unittest.TestCase):
+    """Of a sample that moves in z, z is what it is told to be uncertain by from the truth."""
+
+    def check(self, world: str, most_sd_nm: float, sections_of) -> None:
+        with new_rig() as rig:
+            rig.start_locked(world, **sections_of(rig))
+            truth, positions = rig.truth(), rig.subscribe("position")
+            rig.sleep(4)
+            true_nm = {t["frame_id"]: t["sample_z_nm"] for t in truth.drain()}
+            pairs = [(p, true_nm[p["frame_id"]]) for p in (p for _, p in positions.drain()) if p["frame_id"] in true_nm]
+            self.assertGreater(len(pairs), 1500)
+            self.assertTrue(all(p["z_nm"] is not None for p, _ in pairs))
+            offsets_nm = [p["z_nm"] - z for p, z in pairs]
+            zero_nm = sum(offsets_nm) / len(offsets_nm)  # the truth has another
+            told_nm = math.sqrt(sum(p["z_sd_nm"] ** 2 for p, _ in pairs) / len(pairs))
+            real_nm = math.sqrt(sum((o - zero_nm) ** 2 for o in offsets_nm) / len(offsets_nm))
+            self.assertGreater(max(z for _, z in pairs) - min(z for _, z in pairs), 60)
+            self.assertLess(told_nm, most_sd_nm)
+            self.assertAlmostEqual(real_nm / told_nm, 1, delta=0.25)
+            self.assertLess(max(abs(o - zero_nm) for o in offsets_nm), 6 * told_nm)
+            rig.wait_still(1.5)
+
+    def test_by_widths(self):
+        self.check(BEHIND_A_LENS, 2, sections)
+
+    def test_by_a_reflected_spot(self):
+        def reflection(rig) -> dict:
+            return {**CONFIG, "camera": {**CONFIG["camera"], **CAMERA},
+                    "axial": {"method": "reflection",
+                              "reflection": "{x_px: 128, y_px: 226, roi_px: 48, nm_per_px: 40, angle_deg: 90}"}}
+        self.check(REFLECTED, 0.6, reflection)
 
 
 if __name__ == "__main__":

@@ -324,7 +324,8 @@ TEST_CASE("all mistakes of a file are told at once, in its order", "[config]") {
         "bytes\n"
         "f:5:26: control.step_limit_nm: found 0; allowed a number above 0 up to 10000 nm\n"
         "f:6:1: nonsense: found an unknown key; allowed are camera, replay, optics, fitter, "
-        "markers, drift, lock, gate, control, stage, realtime, wire, access, record, log, hook");
+        "markers, drift, axial, lock, gate, control, stage, realtime, wire, access, record, log, "
+        "hook");
 }
 
 TEST_CASE("the matrix is two rows of two numbers", "[config]") {

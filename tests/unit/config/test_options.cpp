@@ -158,6 +158,7 @@ TEST_CASE("the unit of an option is the end of its name", "[config]") {
     INFO(option.key);
     const std::string_view unit = option.rules.unit;
     std::string ending = unit == "nm/s"     ? "_nm_per_s"
+                         : unit == "nm/px"  ? ".nm_per_px"
                          : unit == "e-/ADU" ? "_e_per_adu"
                          : unit == "e-"     ? "_e"
                                             : '_' + std::string(unit);

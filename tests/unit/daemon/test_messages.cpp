@@ -109,6 +109,13 @@ TEST_CASE("The longest messages fit their buffer") {
   result.drift.covariance_nm2 = {1e24, -1e24, 1e24};
   result.drift.markers_used = result.drift.markers_total = result.drift.witnesses_used = -100000;
   result.correction.limited = 7;
+  result.axial = {.valid = true,
+                  .z_nm = -1e12,
+                  .variance_nm2 = 1e24,
+                  .frame_z_nm = -1e12,
+                  .frame_variance_nm2 = 1e24,
+                  .witness_valid = true,
+                  .witness_z_nm = -1e12};
   const std::string session = "0123456789abcdef";
   const auto seq = std::numeric_limits<std::uint64_t>::max();
   REQUIRE_NOTHROW(object_of(format_position(buffer, seq, session, result), "position"));

@@ -98,6 +98,7 @@ const std::vector<std::string> kNotMeasured = {"/camera/temperature_c",  // it t
                                                "/fitter/spot_sigma_px",  // given
                                                "/stage_driver",          // none reports
                                                "/acquaintance",          // told elsewhere
+                                               "/axial",                 // without a method
                                                "/interrupted",           // no lock was
                                                "/move",                  // told elsewhere
                                                "/pattern",               // no markers here

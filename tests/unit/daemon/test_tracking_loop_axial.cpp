@@ -124,13 +124,13 @@ TEST_CASE("a reflected spot is z by its place, with markers and without") {
     config::Config& c = bench.config;
     c.axial.method = control::AxialMethod::Reflection;
     // The third of the bench's spots, which moves with the drift.
-    c.reflection = {.x_px = test::kOffsetXPx + 53.6,
-                    .y_px = test::kOffsetYPx + 46.9,
+    c.reflection = {.x_px = daemon::test::kOffsetXPx + 53.6,
+                    .y_px = daemon::test::kOffsetYPx + 46.9,
                     .roi_px = 24,
                     .nm_per_px = 40,
                     .angle_deg = 180};
     bench.ports.reflection = make_reflection_reader(c, camera::PixelFormat::Mono16);
-    auto markers = test::ScriptedCamera::markers();
+    auto markers = daemon::test::ScriptedCamera::markers();
     markers.erase(markers.begin() + 2);
     bench.first_markers = with_markers ? markers : std::vector<control::Marker>{};
     bench.frames(20);
