@@ -21,7 +21,7 @@ constexpr const char* kEvent = "stage_driver";
 constexpr double kOffNm = 10;
 constexpr double kOffSteps = 3;
 constexpr std::int64_t kOffForNs = 2'000'000'000;
-/// A driver that carries out less than this share of the frames' corrections is too slow for them.
+/// A driver that carries out less than this share of the corrections is too slow for them.
 constexpr double kKeepsUp = 0.9;
 /// Weight of one turn of housekeeping (10 ms or less) in the mean: it follows within some five
 /// seconds.
@@ -59,6 +59,19 @@ std::string state_text(const StageReport& report) {
 }
 
 }  // namespace
+
+void SentLately::see(std::uint64_t sent, std::int64_t now_ns) noexcept {
+  constexpr std::int64_t kMarkNs = 100'000'000, kLongestNs = 1'500'000'000;
+  if (sent < marks_[0].sent) marks_ = {};
+  if (marks_[0].at_ns == 0 || now_ns - marks_[0].at_ns >= kMarkNs) {
+    std::shift_right(marks_.begin(), marks_.end(), 1);
+    marks_[0] = {now_ns, sent};
+  }
+  const Mark& first = marks_.back();
+  const std::int64_t for_ns = now_ns - first.at_ns;
+  const bool watched = first.at_ns != 0 && for_ns < kLongestNs;
+  hz_ = watched ? 1e9 * static_cast<double>(sent - first.sent) / static_cast<double>(for_ns) : 0;
+}
 
 bool StageChannel::is_locked() const noexcept {
   return loop_.report().lock.state == control::LockState::Locked;
@@ -102,7 +115,7 @@ Reply StageChannel::take(const json& request, std::int64_t now_ns) {
   const bool is_new = another || !report_;
   const bool was_silent = std::exchange(silent_, false);
   if (is_new) {
-    carried_out_share_ = 0;
+    moved_hz_ = asked_hz_ = 0;
     trouble_ns_ = 0;
     told_slow_ = told_late_ = told_off_ = false;
   }
@@ -136,7 +149,8 @@ void StageChannel::tell_driver(bool is_new) {
 }
 
 void StageChannel::turn(std::int64_t now_ns) {
-  ports_.driver_hz.store(takes_hz(), std::memory_order_relaxed);
+  ports_.driver_hz.store(known_to_take_hz(), std::memory_order_relaxed);
+  sent_lately_.see(loop_.report().corrections, now_ns);
   if (!report_) return;
   const bool stopped = report_->state == DriverState::Stopped;
   if (stopped && loop_.report().lock.state == control::LockState::Idle) {
@@ -155,6 +169,26 @@ void StageChannel::turn(std::int64_t now_ns) {
   compare(now_ns);
 }
 
+/// What it carries out of what it is sent: frames that bring no correction say nothing of it.
+void StageChannel::see_rate() {
+  const StageReport& report = *report_;
+  const double frames_hz = loop_.report().frame_rate_hz, sent_hz = sent_lately_.hz();
+  if (!(report.rate_hz > 0) || !(frames_hz > 0) || !(sent_hz > 0)) return;
+  const double weight = moved_hz_ > 0 ? kShareOfATurn * std::min(1.0, sent_hz / frames_hz) : 1;
+  moved_hz_ += weight * (report.rate_hz - moved_hz_);
+  asked_hz_ += weight * (sent_hz - asked_hz_);
+  if (!is_seen_slow() || std::exchange(told_slow_, true)) return;
+  events_.raise(Level::Warning, kEvent,
+                fmt::format("the stage takes {:.0f} of {:.0f} corrections a second: it is told "
+                            "the newest only",
+                            moved_hz_, asked_hz_),
+                {{"driver", report.driver}, {"rate_hz", report.rate_hz}});
+}
+
+bool StageChannel::is_seen_slow() const noexcept {
+  return moved_hz_ > 0 && moved_hz_ < kKeepsUp * asked_hz_;
+}
+
 /// What the driver says against what the configuration believes; told once a driver.
 void StageChannel::compare(std::int64_t now_ns) {
   const LoopReport& loop = loop_.report();
@@ -164,18 +198,7 @@ void StageChannel::compare(std::int64_t now_ns) {
   }
   const StageReport& report = *report_;
   const bool long_locked = now_ns - loop.lock.since_ns > kOffForNs;
-  if (long_locked && report.rate_hz > 0 && loop.frame_rate_hz > 0) {
-    const double share = report.rate_hz / loop.frame_rate_hz;
-    carried_out_share_ +=
-        (carried_out_share_ > 0 ? kShareOfATurn : 1) * (share - carried_out_share_);
-    if (carried_out_share_ < kKeepsUp && !std::exchange(told_slow_, true)) {
-      events_.raise(Level::Warning, kEvent,
-                    fmt::format("the stage takes {:.0f} of {:.0f} corrections a second: it is told "
-                                "the newest only",
-                                carried_out_share_ * loop.frame_rate_hz, loop.frame_rate_hz),
-                    {{"driver", report.driver}, {"rate_hz", report.rate_hz}});
-    }
-  }
+  if (long_locked) see_rate();
   if (long_locked && report.latency.p50_us && *report.latency.p50_us > config_.stage.delay_us &&
       !std::exchange(told_late_, true)) {
     events_.raise(
@@ -219,11 +242,14 @@ double StageChannel::takes_hz() const {
   const double frames_hz = loop_.report().frame_rate_hz;
   if (!report_ || !(frames_hz > 0)) return 0;
   double hz = report_->max_rate_hz;
-  if (carried_out_share_ > 0 && carried_out_share_ < kKeepsUp) {
-    const double seen_hz = carried_out_share_ * frames_hz;
-    hz = hz > 0 ? std::min(hz, seen_hz) : seen_hz;
-  }
+  if (is_seen_slow()) hz = hz > 0 ? std::min(hz, moved_hz_) : moved_hz_;
   return hz < kKeepsUp * frames_hz ? hz : 0;
+}
+
+double StageChannel::known_to_take_hz() const {
+  const double hz = takes_hz();
+  const bool known = report_ && (report_->max_rate_hz > 0 || moved_hz_ > 0);
+  return hz > 0 || !known ? hz : loop_.report().frame_rate_hz;
 }
 
 double StageChannel::waiting_us() const {

@@ -5,6 +5,8 @@
 // nothing here waits.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -19,6 +21,24 @@
 #include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
+
+/// How many corrections left in the last second. Plain values.
+class SentLately {
+ public:
+  /// @param sent  since whenever
+  void see(std::uint64_t sent, std::int64_t now_ns) noexcept;
+  /// A second; 0: it was not watched for so long.
+  double hz() const noexcept { return hz_; }
+
+ private:
+  static constexpr std::size_t kMarks = 11;
+  struct Mark {
+    std::int64_t at_ns = 0;
+    std::uint64_t sent = 0;
+  };
+  std::array<Mark, kMarks> marks_{};  ///< each tenth of a second, the newest first
+  double hz_ = 0;
+};
 
 class StageChannel {
  public:
@@ -58,6 +78,8 @@ class StageChannel {
   double waiting_us() const;
   /// Corrections a second that it takes, where that is fewer than frames come; else 0.
   double takes_hz() const;
+  /// Likewise, but the frames' rate where it is known to take them all.
+  double known_to_take_hz() const;
   DriverTiming timing() const;
   /// The object `stage_driver` of `status`; null while there is none.
   nlohmann::json status(std::int64_t now_ns) const;
@@ -67,6 +89,8 @@ class StageChannel {
   void tell_loop();
   bool was_in_trouble() const noexcept;
   void compare(std::int64_t now_ns);
+  void see_rate();
+  bool is_seen_slow() const noexcept;
   control::StageSays says() const noexcept;
   bool is_locked() const noexcept;
 
@@ -80,8 +104,10 @@ class StageChannel {
   std::int64_t trouble_ns_ = 0;  ///< when it last reported trouble; 0: never
   std::string told_;             ///< what people were told of it
   bool silent_ = false;
-  double carried_out_share_ =
-      0;  ///< moves of frames while locked, the last seconds' mean; 0: not seen
+  // Of a lock, in the mean of the last seconds.
+  double moved_hz_ = 0;     ///< moves that it carried out; 0: not seen
+  double asked_hz_ = 0;     ///< corrections that it was sent
+  SentLately sent_lately_;  ///< in the last second
   bool told_slow_ = false, told_late_ = false, told_off_ = false;
   std::int64_t off_since_ns_ = 0;
   std::function<void(const StageReport&, std::int64_t)> listener_;

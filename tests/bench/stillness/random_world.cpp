@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "control/identification/record_fit.hpp"
 #include "control/stage/response_shape.hpp"
@@ -132,6 +133,18 @@ void describe_right(RandomWorld& random) {
   random.described = Described::Right;
   random.world.scenario.stage.axis_gain = {1, 1};
   believe(random.world.belief, random.world.scenario.stage, Described::Right);
+}
+
+std::string add_early_fault(World& world, std::uint64_t seed) {
+  using simulator::FaultKind;
+  Draw draw(seed, kFaults);
+  const auto [kind, name] = draw.one_of(
+      std::array<std::pair<FaultKind, const char*>, 4>{{{FaultKind::StageStuck, "stuck 1 s"},
+                                                        {FaultKind::StageDead, "dead"},
+                                                        {FaultKind::StageReversed, "reversed"},
+                                                        {FaultKind::StageTurned, "turned"}}});
+  world.fault = {.kind = kind, .at_s = draw.between(0, 1), .seconds = 1, .degrees = 90};
+  return name;
 }
 
 StageFault add_fault(World& world, std::uint64_t seed) {

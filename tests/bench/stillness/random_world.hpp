@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "tests/bench/stillness/world.hpp"
 
@@ -36,5 +37,8 @@ RandomWorld random_world(std::uint64_t seed);
 void describe_right(RandomWorld& random);
 /// A fault of the seed's own, from the start. @returns which
 StageFault add_fault(World& world, std::uint64_t seed);
+/// One within the second after a law begins to act: the stage stands still for a second or for
+/// good, goes the other way, or turns by a right angle. @returns its name
+std::string add_early_fault(World& world, std::uint64_t seed);
 
 }  // namespace driftd::stillness

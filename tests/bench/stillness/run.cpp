@@ -191,6 +191,10 @@ class Run {
   void see_drive(const simulator::Truth& truth) {
     const double now_s = 1e-9 * static_cast<double>(truth.middle_ns);
     if (flight_.acts_s < 0 && pilot_->acts()) flight_.acts_s = now_s;
+    if (world_.fault && flight_.acts_s >= 0 && now_s >= flight_.acts_s + world_.fault->at_s) {
+      simulation_.inject(*world_.fault);
+      world_.fault.reset();
+    }
     const auto beyond = [](double now, double start, double own_now, double own_start) {
       return std::abs(now - start) - std::abs(own_now - own_start);
     };

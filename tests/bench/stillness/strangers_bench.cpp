@@ -26,7 +26,7 @@ struct Options {
   double seconds = 40;
   std::string law = "auto";
   bool today = false;
-  bool faults = false;
+  bool faults = false, early = false;
   bool no_pi = false;
   bool told_right = false;
   bool found = false;
@@ -130,18 +130,19 @@ void fly_worlds(const Options& options) {
 
 struct FaultyLock {
   RandomWorld random;
-  StageFault fault;
+  std::string fault;
   Flight flight;
 };
 
 FaultyLock fly_fault(const Options& options, int i) {
   const auto seed = static_cast<std::uint64_t>(options.first + i);
   FaultyLock lock{.random = random_world(seed), .fault = {}, .flight = {}};
+  if (options.told_right) describe_right(lock.random);
   World& world = lock.random.world;
   world.acquaint = !options.today;
   world.judgement.seconds = 12;
   world.judgement.learn_s = 4;
-  lock.fault = add_fault(world, seed);
+  lock.fault = options.early ? add_early_fault(world, seed) : name_of(add_fault(world, seed));
   lock.flight = fly(world, options.law, seed);
   return lock;
 }
@@ -160,7 +161,7 @@ void fly_faults(const Options& options) {
     latest_s = std::max(latest_s, flight.alarm_s);
     farthest_nm = std::max(farthest_nm, flight.driven_nm);
     print_world(lock.random);
-    std::printf(" %-9s | %5.2f | %5.1f | %5.1f |\n", name_of(lock.fault), flight.alarm_s,
+    std::printf(" %-9s | %5.2f | %5.1f | %5.1f |\n", lock.fault.c_str(), flight.alarm_s,
                 flight.driven_at_alarm_nm, flight.driven_nm);
     std::fflush(stdout);
   };
@@ -187,12 +188,14 @@ int main(int argc, char** argv) {
   app.add_option("--law", options.law)->check(CLI::IsMember({"auto", "observer"}));
   app.add_flag("--no-acquaintance", options.today, "the lock corrects at once, as it was told");
   app.add_flag("--faults", options.faults, "the stage has a fault from the start");
+  app.add_flag("--early-faults", options.early,
+               "it gets one within the second after a law begins to act");
   app.add_flag("--right", options.told_right, "all stages are described as they are");
   app.add_flag("--found", options.found, "with what was found of each stage");
   app.add_flag("--no-pi", options.no_pi, "without PI's flights beside");
   CLI11_PARSE(app, argc, argv);
   try {
-    options.faults ? fly_faults(options) : fly_worlds(options);
+    options.faults || options.early ? fly_faults(options) : fly_worlds(options);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "driftd_strangers_bench: %s\n", error.what());
     return 2;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,9 @@ struct World {
   bool fitted = false;      ///< markers are drawn and fitted
   bool remembering = true;  ///< markers have a reputation
   bool acquaint = false;    ///< a lock gets to know its stage first; of laws that are not PI
-  int driver_frames = 1;    ///< the stage's driver takes one correction in so many frames
+  /// Happens so long (at_s) after a law begins to act.
+  std::optional<simulator::Fault> fault;
+  int driver_frames = 1;  ///< the stage's driver takes one correction in so many frames
 };
 
 /// @throws simulator::ScenarioError

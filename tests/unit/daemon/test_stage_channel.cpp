@@ -81,6 +81,17 @@ struct Fixture {
     loop.refresh();
     channel.turn(now_ns);
   }
+  /// Locked for so long; each tenth of a second a report of a driver that carries out `hz`, of
+  /// corrections that leave for `share` of the frames.
+  void drive(std::int64_t ms, double hz, double share = 1) {
+    for (std::int64_t past_ms = 0; past_ms < ms; past_ms += 100) {
+      played.report.corrections +=
+          static_cast<std::uint64_t>(0.1 * share * played.report.frame_rate_hz);
+      set_state(LockState::Locked);
+      take(with(report(), {{"rate_hz", hz}}));
+      for (int i = 0; i < 10; ++i) later(10);
+    }
+  }
   void set_state(LockState state) {
     played.tell_state(state);
     loop.refresh();
@@ -332,17 +343,14 @@ TEST_CASE("a stage that takes fewer commands than frames come waits half a comma
     f.take(with(report(), {{"max_rate_hz", 460}, {"rate_hz", 0}}));
     CHECK(f.channel.waiting_us() == 0);
     f.later(10);
-    CHECK(f.played.ports.driver_hz.load() == 0);
+    CHECK(f.played.ports.driver_hz.load() == 500);
   }
   SECTION("by what it was seen to do") {
     f.played.report.lock.since_ns = f.now_ns;
     f.set_state(LockState::Locked);
-    f.take(with(report(), {{"rate_hz", 250}}));
-    f.later(100);
+    f.drive(1900, 250);
     CHECK(f.channel.waiting_us() == 0);  // it has only begun
-    f.now_ns += 2000 * kMs;
-    f.take(with(report(), {{"rate_hz", 250}}));
-    f.later(10);
+    f.drive(200, 250);
     CHECK(f.channel.waiting_us() == Approx(2000));
     CHECK(contains(f.told.events.back()["text"], "250 of 500"));
     f.later(10);
@@ -353,23 +361,33 @@ TEST_CASE("a stage that takes fewer commands than frames come waits half a comma
     CHECK(f.channel.waiting_us() == Approx(2000));
   }
   SECTION("a stall is forgotten") {
-    f.played.report.lock.since_ns = f.now_ns - 3000 * kMs;
-    f.set_state(LockState::Locked);
-    f.take(with(report(), {{"rate_hz", 250}}));
-    f.later(10);
+    f.played.report.lock.since_ns = f.now_ns;
+    f.drive(2500, 250);
     CHECK(f.channel.waiting_us() == Approx(2000));
-    for (int i = 0; i < 2000; ++i) {
-      f.take(with(report(), {{"rate_hz", 500}}));
-      f.later(10);
-    }
+    f.drive(20'000, 500);
     CHECK(f.channel.waiting_us() == 0);
+    CHECK(f.played.ports.driver_hz.load() == 500);  // it is known to take all
+  }
+  SECTION("frames that bring no correction are not the driver's") {
+    f.played.report.lock.since_ns = f.now_ns;
+    f.drive(5000, 500);
+    for (int i = 0; i < 3; ++i) {  // nine in ten are bad
+      f.drive(1000, 50, 0.1);
+      f.drive(20'000, 50, 0.1);
+      CHECK(f.channel.waiting_us() == 0);
+      CHECK(f.played.ports.driver_hz.load() == 500);
+      f.drive(1000, 500);
+    }
+  }
+  SECTION("a slow driver is as slow while half of the frames are bad") {
+    f.played.report.lock.since_ns = f.now_ns;
+    f.drive(10'000, 50, 0.5);
+    CHECK(f.played.ports.driver_hz.load() == Approx(50));
   }
   SECTION("a driver that kept up with a slow camera is not slow for a fast one") {
     f.played.report.frame_rate_hz = 100;
-    f.played.report.lock.since_ns = f.now_ns - 3000 * kMs;
-    f.set_state(LockState::Locked);
-    f.take(with(report(), {{"rate_hz", 100}}));
-    f.later(10);
+    f.played.report.lock.since_ns = f.now_ns;
+    f.drive(3000, 100);
     f.played.report.frame_rate_hz = 500;
     f.set_state(LockState::Locked);
     CHECK(f.channel.waiting_us() == 0);
