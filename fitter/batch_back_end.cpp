@@ -60,14 +60,14 @@ std::byte* BatchBackEnd::PinnedBlock::of(std::size_t bytes, int device) noexcept
   return memory_.get();
 }
 
-BatchBackEnd::BatchBackEnd(BackEnd wish, const CudaBatchOptions& cuda) : wish_(wish) {
+BatchBackEnd::BatchBackEnd(BackEnd wish, const CudaBatchOptions& cuda)
+    : wish_(wish), options_(cuda) {
   if (wish == BackEnd::Cpu) {
     reason_ = "the CPU was asked for";
     return;
   }
   try {
     cuda_ = make_cuda_batch_fitter(cuda);
-    device_ = cuda.devices.front();
     reason_ = wish == BackEnd::Cuda ? "CUDA was asked for" : "there is a GPU that can be used";
   } catch (const FitterError& error) {
     if (wish == BackEnd::Cuda) throw;
@@ -86,6 +86,7 @@ bool BatchBackEnd::done_on_gpu(bool cpu_could, const OnGpu& on_gpu) {
     reason_ = error.what();
   }
   cuda_.reset();
+  finder_.reset();
   return false;
 }
 
@@ -124,7 +125,8 @@ void BatchBackEnd::fit_frames(const FrameFits& fits, const FitOptions& options,
   const FitOptions of_cut = options_of_cut(fits.frames, options);
   std::vector<CutRois> cut;
   for (std::size_t begin = 0; begin < results.size() && cut.size() < cut_.size(); begin += block)
-    cut.emplace_back(fits, options, block, cut_[cut.size()].of(block * each, device_));
+    cut.emplace_back(fits, options, block,
+                     cut_[cut.size()].of(block * each, options_.devices.front()));
   const auto part = [&](std::size_t begin) {
     return results.subspan(begin, std::min(block, results.size() - begin));
   };
@@ -144,6 +146,17 @@ void BatchBackEnd::fit_frames(const FrameFits& fits, const FitOptions& options,
     fit(rois.batch(done, part(done).size()), of_cut, part(done), threads);
     rois.to_frame(done, part(done));
   }
+}
+
+bool BatchBackEnd::find_spots(const SpotJob& job, FoundInFrames& found) {
+  constexpr std::size_t kTooLarge = std::size_t{1} << 31;  // pixels that the kernels count
+  if (job.roi_px > 0)
+    check_batch({.roi_px = job.roi_px, .count = 0, .variances = job.variances}, job.options, 0);
+  if (!cuda_ || job.shape.pixels() >= kTooLarge) return false;
+  return done_on_gpu(wish_ == BackEnd::Auto, [&](CudaBatchFitter&) {
+    if (!finder_) finder_ = make_cuda_spot_finder(options_);
+    found = finder_->find(job);
+  });
 }
 
 void BatchBackEnd::search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,

@@ -47,6 +47,11 @@ class BatchBackEnd {
   void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
               std::span<Localization> results, std::span<SwarmReport> reports, int threads);
 
+  /// Finds spots of frames of the host, and fits them, by GPUs: what the CPU finds, to the bit.
+  /// False: there is none, or BackEnd::Auto met one that failed, or frames are too large; the CPU
+  /// is to do it. @throws FitterError
+  bool find_spots(const SpotJob& job, FoundInFrames& found);
+
   bool on_gpu() const noexcept { return cuda_ != nullptr; }
   /// Why this back end: what was asked for, or what keeps a GPU from being used.
   const std::string& reason() const noexcept { return reason_; }
@@ -71,8 +76,9 @@ class BatchBackEnd {
 
   BackEnd wish_;
   std::array<PinnedBlock, 2> cut_;  ///< ROIs of frames, in turn; from their first use on
+  CudaBatchOptions options_;
   std::unique_ptr<CudaBatchFitter> cuda_;
-  int device_ = 0;  ///< its first
+  std::unique_ptr<CudaSpotFinder> finder_;  ///< from its first use on
   std::string reason_;
 };
 

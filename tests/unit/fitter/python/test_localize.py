@@ -71,13 +71,15 @@ class AsTheProgram(unittest.TestCase):
         for more in ({}, {"side": 8, "model": "elliptical", "estimator": "least_squares", "gain": 0.46, "offset": 100.0},
                      {"side": 7, "estimator": "poisson", "gain": 0.46, "offset": 100.0, "read_noise": 1.5, "integrated": True},
                      {"estimator": "poisson", "gain": 0.2, "offset": 100.0, "excess_noise": 2.0},
+                     {"side": 7, "estimator": "weighted_least_squares", "gain": 0.46, "offset": 100.0, "read_noise": 1.5},
+                     {"estimator": "weighted_least_squares", "model": "elliptical"},
                      {"saturation": 900.0, "min_net_gradient": 1500.0}):
             with self.subTest(more):
                 words = []
                 for name, value in more.items():
                     name = {"side": "roi"}.get(name, name)
                     words += ["--integrated"] if name == "integrated" else [
-                        f"--{name.replace('_', '-')}", str(value).replace("_", "-")]
+                        f"--{name.replace('_', '-')}", str(value).replace("weighted_least_squares", "weighted").replace("_", "-")]
                 for threads in 1, 3:
                     self.assert_same(driftd_fit.localize(frames, backend="cpu", threads=threads, **more),
                                      self.program(frames, *words))
@@ -181,7 +183,6 @@ class Refused(unittest.TestCase):
                 (lambda: driftd_fit.localize(frames, first=-1), ValueError, "first is -1; allowed are whole numbers 0 to 4294967295"),
                 (lambda: driftd_fit.localize(drawn(3), first=2**32 - 2), ValueError,
                  "first + 3 frames - 1 is 4294967296; allowed are whole numbers 0 to 4294967295"),
-                (lambda: driftd_fit.localize(frames, estimator="weighted_least_squares"), ValueError, "weights are given to"),
                 (lambda: driftd_fit.localize(frames, side=9, gain_map=bad["gain_map"]), ValueError,
                  "gain_map is 0.000000 in column 4, row 3"),
                 (lambda: driftd_fit.localize(frames, estimator="poisson", **gone), ValueError, "half of the pixels"),
