@@ -113,9 +113,9 @@ class CudaBatchFitter {
 std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& cuda = {});
 
 /// Finds the spots of whole frames, and fits them where the frames lie then: pixels go up once,
-/// spots and results come down. Frames are taken in pieces of chunk_bytes, in turn on several
-/// streams of several devices. Its memory grows with the frames' size, and stays. Called by one
-/// thread at a time; not to be shared.
+/// spots and results come down. Frames are taken in pieces of chunk_bytes, 8 MiB at most, in turn
+/// on several streams of several devices. Its memory grows with the frames' size, and stays. Called
+/// by one thread at a time; not to be shared.
 class CudaSpotFinder {
  public:
   virtual ~CudaSpotFinder() = default;

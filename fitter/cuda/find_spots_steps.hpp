@@ -19,6 +19,22 @@ union SearchMemory {
   std::uint32_t shares[kSearchThreads];
 };
 
+DRIFTD_HD std::uint32_t bits_in(std::uint32_t word) {
+#ifdef __CUDA_ARCH__
+  return static_cast<std::uint32_t>(__popc(word));
+#else
+  return static_cast<std::uint32_t>(std::popcount(word));
+#endif
+}
+/// Of a word that is not 0. nvcc 13 makes 32 of std::countr_zero(), whatever the word.
+DRIFTD_HD std::uint32_t lowest_bit(std::uint32_t word) {
+#ifdef __CUDA_ARCH__
+  return static_cast<std::uint32_t>(__ffs(static_cast<int>(word)) - 1);
+#else
+  return static_cast<std::uint32_t>(std::countr_zero(word));
+#endif
+}
+
 /// Calls action(pixels) for the pixels of a frame.
 template <class Action>
 DRIFTD_HD void in_frame(const SearchArgument& job, std::uint32_t frame, const Action& action) {
@@ -94,8 +110,7 @@ DRIFTD_HD std::uint32_t before_words(Group& group, SearchMemory& memory, const S
   return before_share(group, memory, job.words(), begin, end,
                       [&](std::uint32_t from, std::uint32_t to) {
                         std::uint32_t found = 0;
-                        for (std::uint32_t i = from; i < to; ++i)
-                          found += static_cast<std::uint32_t>(std::popcount(words[i]));
+                        for (std::uint32_t i = from; i < to; ++i) found += bits_in(words[i]);
                         return found;
                       });
 }
@@ -132,8 +147,7 @@ DRIFTD_HD void gather_spots(Group& group, SearchMemory& memory, const SearchArgu
   in_frame(job, frame, [&]<class Pixel>(Pixel* pixels) {
     for (std::uint32_t word = begin; word < end; ++word) {
       for (std::uint32_t bits = words[word]; bits != 0; bits &= bits - 1, ++to) {
-        const std::uint32_t pixel =
-            word * SearchArgument::kBits + static_cast<std::uint32_t>(std::countr_zero(bits));
+        const std::uint32_t pixel = word * SearchArgument::kBits + lowest_bit(bits);
         const auto x = static_cast<int>(pixel % width), y = static_cast<int>(pixel / width);
         job.spots[to] = {x, y, static_cast<std::int32_t>(job.first + frame),
                          net_gradient(job.shape, static_cast<const Pixel*>(pixels), x, y, job.box)};

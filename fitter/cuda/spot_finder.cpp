@@ -21,6 +21,8 @@
 namespace driftd::fitter::cuda {
 namespace {
 
+/// A chunk's frames at most: each of several streams gets one of a block that driftfit reads.
+constexpr std::size_t kChunkBytes = std::size_t{8} << 20;
 /// Frames of a chunk: bounds what is known of each, and the launches' grids.
 constexpr std::size_t kMostFrames = 4096;
 
@@ -50,7 +52,7 @@ struct Common {
 class SpotFinder final : public CudaSpotFinder {
  public:
   SpotFinder(const CudaBatchOptions& cuda, const RuntimeCalls& calls)
-      : calls_(calls), chunk_bytes_(cuda.chunk_bytes) {
+      : calls_(calls), chunk_bytes_(std::min(cuda.chunk_bytes, kChunkBytes)) {
     const CallersDevice callers(calls_);
     for (int stream = 0; stream < cuda.streams; ++stream)
       for (const int device : cuda.devices) {

@@ -67,8 +67,13 @@ FoundInFrames expected_of(const std::vector<Pixel>& frames, const SpotJob& job) 
 void check_same(const FoundInFrames& found, const FoundInFrames& expected) {
   REQUIRE(found.spots.size() == expected.spots.size());
   REQUIRE(found.fits.size() == expected.fits.size());
-  CHECK(std::memcmp(found.spots.data(), expected.spots.data(),
-                    found.spots.size() * sizeof(FrameSpot)) == 0);
+  for (std::size_t i = 0; i < found.spots.size(); ++i) {
+    const FrameSpot &is = found.spots[i], &wanted = expected.spots[i];
+    if (std::memcmp(&is, &wanted, sizeof is) == 0) continue;
+    FAIL("spot " << i << ": " << is.x_px << ", " << is.y_px << " in " << is.frame << " with "
+                 << is.net_gradient << ", expected " << wanted.x_px << ", " << wanted.y_px << " in "
+                 << wanted.frame << " with " << wanted.net_gradient);
+  }
   CHECK(test::same_bits(found.fits.data(), expected.fits.data(), found.fits.size()));
 }
 
