@@ -61,7 +61,7 @@ def main() -> None:
             apart = "" if name == "find_spots" or not same else ", x by at most {:.2g} sd".format(
                 (np.abs(found["x"].astype(float) - expected["x"]) / expected["lpx"]).max())
             print(f"{name:10} {way:36} {options.frames / took:9.0f} frames/s {len(found) / took / 1e6:7.3f} M spots/s "
-                  f"{1e6 * cpu / len(found):6.2f} us of processor a spot; as the first: {same}{apart}", flush=True)
+                  f"{1e6 * cpu / len(found):6.2f} us of processor a spot; {len(found)} found, as the first: {same}{apart}", flush=True)
 
 
 if __name__ == "__main__":

@@ -205,5 +205,34 @@ class Refused(unittest.TestCase):
         self.assertEqual(driftd_fit.instruction_set(), best)
 
 
+class OnGpu(unittest.TestCase):
+    def setUp(self):
+        try:
+            self.gpu = driftd_fit.Fitter("cuda")
+        except driftd_fit.FitError as error:
+            self.skipTest(f"SKIPPED: {error}")
+        self.addCleanup(self.gpu.close)
+
+    def test_spots_are_those_of_the_cpu_with_every_map_and_fits_agree(self):
+        frames, made = drawn(40), maps()
+        wide = np.zeros((40, HEIGHT + 3, WIDTH + 5), np.uint16)
+        wide[:, 1:-2, 4:-1] = frames
+        for some in frames, wide[:, 1:-2, 4:-1], np.minimum(frames, 255).astype(np.uint8), frames.astype(np.float32):
+            for names in (), ("variance_map",), ("gain_map", "offset_map", "variance_map"):
+                with self.subTest(names, dtype=some.dtype):
+                    given = {name: made[name] for name in names}
+                    more = given | ({} if "gain_map" in names else {"gain": 0.45, "offset": 100.0})
+                    spots = self.gpu.find_spots(some, 9, **given)
+                    self.assertEqual(spots.tobytes(), driftd_fit.find_spots(some, 9, backend="cpu", **given).tobytes())
+                    for estimator in ("poisson", "weighted_least_squares") if names else ("implicit", "least_squares"):
+                        locs = self.gpu.localize(some, 9, estimator=estimator, **more)
+                        cpu = driftd_fit.localize(some, 9, estimator=estimator, backend="cpu", **more)
+                        self.assertGreater(len(cpu), 100)
+                        np.testing.assert_array_equal(locs[["frame", "net_gradient"]], cpu[["frame", "net_gradient"]])
+                        for axis in "xy":
+                            self.assertLess((np.abs(locs[axis] - cpu[axis]) / cpu[f"lp{axis}"]).max(), 0.05)
+        self.assertEqual(self.gpu.backend, "cuda")
+
+
 if __name__ == "__main__":
     unittest.main()
