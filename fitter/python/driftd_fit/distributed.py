@@ -78,9 +78,9 @@ def _of_array(frames, out: str, client, blocks: int | None, options: dict) -> st
         raise ValueError(f"stack has shape {frames.shape}; allowed is (n, height, width)")
     if os.path.exists(f"{out}_locs.hdf5"):
         raise FileExistsError(f"{out}_locs.hdf5 exists already; remove it, or take another name")
+    ends_seen = [frame.tobytes() for frame in client.gather(client.compute([frames[0], frames[-1]]))] if len(frames) else []
     frames = frames.rechunk({0: -(-len(frames) // blocks) if blocks else "auto", 1: -1, 2: -1})
     ends = np.cumsum([0, *frames.chunks[0]]).tolist()
-    ends_seen = [frame.tobytes() for frame in client.gather(client.compute([frames[0], frames[-1]]))] if len(frames) else []
     token = dask.base.tokenize(frames.shape, str(frames.dtype), sorted(options.items()), ends_seen)[:8]
     files = [pathlib.Path(f"{out}_block-{token}-{a}-{b}.npy") for a, b in zip(ends, ends[1:])]
     calls = [dask.delayed(_block)(piece, first, str(file), options) for piece, first, file
