@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What driftfit --every-spot takes for stacks of several sizes: one run, shards by 1, 2 and 4 workers of one core each
 with their merge, and with --gpu runs and shards whose search and fits are a GPU's. Says wall time, processor seconds,
-the largest memory of a process, and whether the files are those of one run.
+and whether the files are those of one run.
 
   /usr/bin/python3 tests/bench/scale_bench.py [--gigabytes 0.5,2.6] [--workers 1,2,4] [--gpu] [--before DRIFTFIT]
       [--folder DIR] [--json FILE]
@@ -28,7 +28,7 @@ OUTPUTS = "thunderstorm.csv", "locs.hdf5", "locs.yaml"
 
 
 def driftfit(program: pathlib.Path, *arguments, core: int | None = None) -> dict:
-    """A run, as a whole: its times, its memory and what it said."""
+    """A run, as a whole: its times, and what it said."""
     begin = time.perf_counter()
     pinned = [] if core is None else ["taskset", "-c", str(core)]
     child = subprocess.Popen([*pinned, program, *map(str, arguments)], stdout=subprocess.PIPE, text=True)
@@ -37,8 +37,7 @@ def driftfit(program: pathlib.Path, *arguments, core: int | None = None) -> dict
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise RuntimeError(f"{program} {arguments}: {child.returncode}")
-    return {"s": time.perf_counter() - begin, "cpu_s": used.ru_utime + used.ru_stime, "MB": used.ru_maxrss / 1e3,
-            "said": said}
+    return {"s": time.perf_counter() - begin, "cpu_s": used.ru_utime + used.ru_stime, "said": said}
 
 
 def call_of(stack: pathlib.Path, out: pathlib.Path, *more) -> list:
@@ -69,7 +68,7 @@ def by_workers(program: pathlib.Path, call: list, out: pathlib.Path, workers: in
         raise RuntimeError(f"{len(done)} of {shards} shards were done")
     merge = driftfit(program, "merge", "-o", out)
     return {"s": time.perf_counter() - begin, "cpu_s": sum(one["cpu_s"] for one in done) + merge["cpu_s"],
-            "MB": max(one["MB"] for one in done), "merge_s": merge["s"]}
+            "merge_s": merge["s"]}
 
 
 def same(one: pathlib.Path, other: pathlib.Path) -> bool:
@@ -112,7 +111,7 @@ def measure(programs: dict, stack: pathlib.Path, options, cores: list[int], tell
         return
     ways = {"CPU": (this, "cpu")} | ({"CUDA before": (programs["before"], "cuda")} if "before" in programs else {}) | {
         "CUDA": (this, "cuda")}
-    for threads in sorted({1, 2, min(4, len(cores)), len(cores)}):
+    for threads in sorted({min(n, len(cores)) for n in (1, 4, len(cores))}):
         for turn in range(options.turns):
             for name, (program, back_end) in ways.items():
                 out = folder / name.replace(" ", "-")
