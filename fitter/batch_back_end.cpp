@@ -86,7 +86,6 @@ bool BatchBackEnd::done_on_gpu(bool cpu_could, const OnGpu& on_gpu) {
     reason_ = error.what();
   }
   cuda_.reset();
-  finder_.reset();
   return false;
 }
 
@@ -148,15 +147,8 @@ void BatchBackEnd::fit_frames(const FrameFits& fits, const FitOptions& options,
   }
 }
 
-bool BatchBackEnd::find_spots(const SpotJob& job, FoundInFrames& found) {
-  constexpr std::size_t kTooLarge = std::size_t{1} << 31;  // pixels that the kernels count
-  if (job.roi_px > 0)
-    check_batch({.roi_px = job.roi_px, .count = 0, .variances = job.variances}, job.options, 0);
-  if (!cuda_ || job.shape.pixels() >= kTooLarge) return false;
-  return done_on_gpu(wish_ == BackEnd::Auto, [&](CudaBatchFitter&) {
-    if (!finder_) finder_ = make_cuda_spot_finder(options_);
-    found = finder_->find(job);
-  });
+bool BatchBackEnd::run_on_gpu(const std::function<void(const CudaBatchOptions&)>& work) {
+  return cuda_ && done_on_gpu(wish_ == BackEnd::Auto, [&](CudaBatchFitter&) { work(options_); });
 }
 
 void BatchBackEnd::search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,

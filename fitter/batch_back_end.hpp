@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,10 +48,10 @@ class BatchBackEnd {
   void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
               std::span<Localization> results, std::span<SwarmReport> reports, int threads);
 
-  /// Finds spots of frames of the host, and fits them, by GPUs: what the CPU finds, to the bit.
-  /// False: there is none, or BackEnd::Auto met one that failed, or frames are too large; the CPU
-  /// is to do it. @throws FitterError
-  bool find_spots(const SpotJob& job, FoundInFrames& found);
+  /// Calls work(options of the GPUs) where a GPU is used: other work of one, with the same choice
+  /// as of fit(). False: there is none, or BackEnd::Auto met one that failed; the CPU is to do it.
+  /// @throws FitterError
+  bool run_on_gpu(const std::function<void(const CudaBatchOptions&)>& work);
 
   bool on_gpu() const noexcept { return cuda_ != nullptr; }
   /// Why this back end: what was asked for, or what keeps a GPU from being used.
@@ -78,7 +79,6 @@ class BatchBackEnd {
   std::array<PinnedBlock, 2> cut_;  ///< ROIs of frames, in turn; from their first use on
   CudaBatchOptions options_;
   std::unique_ptr<CudaBatchFitter> cuda_;
-  std::unique_ptr<CudaSpotFinder> finder_;  ///< from its first use on
   std::string reason_;
 };
 

@@ -21,7 +21,6 @@
 #include "fitter/cuda_mode.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/frames.hpp"
-#include "fitter/spot_job.hpp"
 #include "fitter/swarm.hpp"
 
 namespace driftd::fitter {
@@ -111,6 +110,9 @@ class CudaBatchFitter {
 
 /// @throws FitterError
 std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& cuda = {});
+
+struct SpotJob;  // fitter/spots/spot_job.hpp
+struct FoundInFrames;
 
 /// Finds the spots of whole frames, and fits them where the frames lie then: pixels go up once,
 /// spots and results come down. Frames are taken in pieces of chunk_bytes, 8 MiB at most, in turn

@@ -189,9 +189,10 @@ int driftfit_find_spots(driftfit_fitter* fitter, const driftfit_options* given,
     const Frames whole = whole_frames(f, 1);
     return FrameSpots(whole, options_beside(whole, given), box_px, min_net_gradient);
   };
-  return in_frames(
-      fitter, spots, room, found, message, message_size, make,
-      [&](const FrameSpots& whole) { return whole.find(fitter->back_end, fitter->threads); });
+  return in_frames(fitter, spots, room, found, message, message_size, make,
+                   [&](const FrameSpots& whole) {
+                     return whole.find(fitter->back_end, fitter->gpu_search, fitter->threads);
+                   });
 }
 
 int driftfit_localize(driftfit_fitter* fitter, const driftfit_options* given,
@@ -217,7 +218,7 @@ int driftfit_localize(driftfit_fitter* fitter, const driftfit_options* given,
   };
   return in_frames(fitter, localizations, room, found, message, message_size, make,
                    [&](const FrameSpots& whole) {
-                     return whole.localize(fitter->back_end, side, excess_noise, first,
-                                           fitter->threads);
+                     return whole.localize(fitter->back_end, fitter->gpu_search, side, excess_noise,
+                                           first, fitter->threads);
                    });
 }

@@ -17,6 +17,7 @@
 #include "fitter/cuda/find_spots.hpp"
 #include "fitter/cuda/growing.hpp"
 #include "fitter/options.hpp"
+#include "fitter/spots/spot_job.hpp"
 
 namespace driftd::fitter::cuda {
 namespace {

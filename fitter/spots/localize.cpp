@@ -164,8 +164,8 @@ const std::byte* FrameSpots::converted(std::size_t frame, std::vector<std::byte>
   return copy.data();
 }
 
-FoundInFrames FrameSpots::found(BatchBackEnd& back_end, int roi_px, const FitOptions& options,
-                                int threads) const {
+FoundInFrames FrameSpots::found(BatchBackEnd& back_end, GpuSearch& gpu, int roi_px,
+                                const FitOptions& options, int threads) const {
   FoundInFrames found;
   const SpotSearch search(search_);
   const bool in_one =
@@ -180,7 +180,7 @@ FoundInFrames FrameSpots::found(BatchBackEnd& back_end, int roi_px, const FitOpt
               .roi_px = needs_variances(options.estimator) ? 0 : roi_px,  // weights: by the host
               .options = options,
               .variances = variances_.empty() ? nullptr : variances_.data()};
-  if (back_end.find_spots(job, found)) return found;
+  if (gpu.find(back_end, job, found)) return found;
   std::vector<std::vector<FoundSpot>> in_frame(frames_.count);
   share(frames_.count, threads,
         [&](std::size_t i, std::vector<std::byte>& copy, std::vector<std::byte>& filled) {
@@ -193,8 +193,8 @@ FoundInFrames FrameSpots::found(BatchBackEnd& back_end, int roi_px, const FitOpt
   return found;
 }
 
-std::vector<FrameSpot> FrameSpots::find(BatchBackEnd& back_end, int threads) const {
-  return found(back_end, 0, options_, threads).spots;
+std::vector<FrameSpot> FrameSpots::find(BatchBackEnd& back_end, GpuSearch& gpu, int threads) const {
+  return found(back_end, gpu, 0, options_, threads).spots;
 }
 
 /// The squares around the spots, which are in the order of frames.
@@ -245,12 +245,12 @@ void FrameSpots::fit(BatchBackEnd& back_end, const std::vector<FrameSpot>& spots
   back_end.fit(batch, options, fits, threads);
 }
 
-std::vector<PicassoLocalization> FrameSpots::localize(BatchBackEnd& back_end, int roi_px,
-                                                      float excess_noise, std::uint32_t first,
-                                                      int threads) const {
+std::vector<PicassoLocalization> FrameSpots::localize(BatchBackEnd& back_end, GpuSearch& gpu,
+                                                      int roi_px, float excess_noise,
+                                                      std::uint32_t first, int threads) const {
   FitOptions options = options_;
   options.noise = with_excess(options.noise, excess_noise);
-  FoundInFrames found = this->found(back_end, roi_px, options, threads);
+  FoundInFrames found = this->found(back_end, gpu, roi_px, options, threads);
   const std::vector<FrameSpot>& spots = found.spots;
   std::vector<Localization>& fits = found.fits;
   std::vector<PicassoLocalization> localizations;

@@ -9,6 +9,7 @@
 
 #include "fitter/batch_back_end.hpp"
 #include "fitter/frames.hpp"
+#include "fitter/spots/gpu_search.hpp"
 #include "fitter/spots/hot_pixels.hpp"
 #include "fitter/spots/photons.hpp"
 #include "fitter/spots/spot_search.hpp"
@@ -35,17 +36,18 @@ class FrameSpots {
 
   /// In the order of frames, and of reading in a frame. The same for any number of threads, and by
   /// a GPU. @throws FitterError
-  std::vector<FrameSpot> find(BatchBackEnd& back_end, int threads) const;
+  std::vector<FrameSpot> find(BatchBackEnd& back_end, GpuSearch& gpu, int threads) const;
   /// Finds and fits them, with numbers of frames from `first` on.
   /// Weights of weighted least squares are FitWeights'.
   /// @param excess_noise  of the camera; the options are without
   /// @throws FitterError
-  std::vector<PicassoLocalization> localize(BatchBackEnd& back_end, int roi_px, float excess_noise,
-                                            std::uint32_t first, int threads) const;
+  std::vector<PicassoLocalization> localize(BatchBackEnd& back_end, GpuSearch& gpu, int roi_px,
+                                            float excess_noise, std::uint32_t first,
+                                            int threads) const;
 
  private:
   /// What was found; and fitted with these options, where a GPU has done it.
-  FoundInFrames found(BatchBackEnd& back_end, int roi_px, const FitOptions& options,
+  FoundInFrames found(BatchBackEnd& back_end, GpuSearch& gpu, int roi_px, const FitOptions& options,
                       int threads) const;
   const std::byte* from(std::size_t frame) const noexcept;
   bool lies_as_fitted() const noexcept;

@@ -100,7 +100,7 @@ bool SpotFitter::find_spots(fitter::SpotJob job, fitter::FoundInFrames& found) {
   if (fitter::needs_variances(settings_.options.estimator) ||
       settings_.cold_start == ColdStart::Swarm)
     job.roi_px = 0;
-  return back_end_->find_spots(job, found);
+  return gpu_search_.find(*back_end_, job, found);
 }
 
 void SpotFitter::fit(fitter::Batch batch, std::span<fitter::Localization> results) {

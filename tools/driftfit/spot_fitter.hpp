@@ -12,6 +12,7 @@
 #include "fitter/batch_back_end.hpp"
 #include "fitter/fitter.hpp"
 #include "fitter/spots/fit_weights.hpp"
+#include "fitter/spots/gpu_search.hpp"
 #include "fitter/swarm.hpp"
 
 namespace driftd::tools {
@@ -66,6 +67,7 @@ class SpotFitter {
   SpotFitterSettings settings_;
   int threads_;
   std::optional<fitter::BatchBackEnd> back_end_;
+  fitter::GpuSearch gpu_search_;
   bool gpu_sought_ = false;  ///< by BackEnd::Auto
   bool began_on_gpu_ = false;
   fitter::FitWeights weights_;

@@ -221,7 +221,8 @@ struct SpotWork {
     options.estimator = Estimator::PoissonLikelihood;
   }
   std::vector<PicassoLocalization> localized(BatchBackEnd& back_end) const {
-    return FrameSpots(frames, options, box_of(kSide), 0).localize(back_end, kSide, 1, 3, 1);
+    GpuSearch gpu;
+    return FrameSpots(frames, options, box_of(kSide), 0).localize(back_end, gpu, kSide, 1, 3, 1);
   }
 };
 

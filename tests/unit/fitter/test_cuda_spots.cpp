@@ -179,11 +179,13 @@ TEST_CASE("FrameSpots finds the same on the GPU and the CPU, with maps, and fits
   options.noise.offset_adu = 90;
   const fitter::FrameSpots spots(frames, options, 7, 0);
   fitter::BatchBackEnd cpu(fitter::BackEnd::Cpu), gpu(fitter::BackEnd::Cuda);
-  const auto by_cpu = spots.find(cpu, 2), by_gpu = spots.find(gpu, 2);
+  fitter::GpuSearch none, search;
+  const auto by_cpu = spots.find(cpu, none, 2), by_gpu = spots.find(gpu, search, 2);
   REQUIRE(by_cpu.size() > 60);
   REQUIRE(by_cpu.size() == by_gpu.size());
   CHECK(std::memcmp(by_cpu.data(), by_gpu.data(), by_cpu.size() * sizeof(FrameSpot)) == 0);
-  const auto fits = spots.localize(cpu, 7, 1, 5, 2), on_gpu = spots.localize(gpu, 7, 1, 5, 2);
+  const auto fits = spots.localize(cpu, none, 7, 1, 5, 2),
+             on_gpu = spots.localize(gpu, search, 7, 1, 5, 2);
   REQUIRE(fits.size() == on_gpu.size());
   for (std::size_t i = 0; i < fits.size(); ++i) {
     CHECK(fits[i].frame == on_gpu[i].frame);
