@@ -60,14 +60,14 @@ std::byte* BatchBackEnd::PinnedBlock::of(std::size_t bytes, int device) noexcept
   return memory_.get();
 }
 
-BatchBackEnd::BatchBackEnd(BackEnd wish, const CudaBatchOptions& cuda) : wish_(wish) {
+BatchBackEnd::BatchBackEnd(BackEnd wish, const CudaBatchOptions& cuda)
+    : wish_(wish), options_(cuda) {
   if (wish == BackEnd::Cpu) {
     reason_ = "the CPU was asked for";
     return;
   }
   try {
     cuda_ = make_cuda_batch_fitter(cuda);
-    device_ = cuda.devices.front();
     reason_ = wish == BackEnd::Cuda ? "CUDA was asked for" : "there is a GPU that can be used";
   } catch (const FitterError& error) {
     if (wish == BackEnd::Cuda) throw;
@@ -124,7 +124,8 @@ void BatchBackEnd::fit_frames(const FrameFits& fits, const FitOptions& options,
   const FitOptions of_cut = options_of_cut(fits.frames, options);
   std::vector<CutRois> cut;
   for (std::size_t begin = 0; begin < results.size() && cut.size() < cut_.size(); begin += block)
-    cut.emplace_back(fits, options, block, cut_[cut.size()].of(block * each, device_));
+    cut.emplace_back(fits, options, block,
+                     cut_[cut.size()].of(block * each, options_.devices.front()));
   const auto part = [&](std::size_t begin) {
     return results.subspan(begin, std::min(block, results.size() - begin));
   };
@@ -144,6 +145,10 @@ void BatchBackEnd::fit_frames(const FrameFits& fits, const FitOptions& options,
     fit(rois.batch(done, part(done).size()), of_cut, part(done), threads);
     rois.to_frame(done, part(done));
   }
+}
+
+bool BatchBackEnd::run_on_gpu(const std::function<void(const CudaBatchOptions&)>& work) {
+  return cuda_ && done_on_gpu(wish_ == BackEnd::Auto, [&](CudaBatchFitter&) { work(options_); });
 }
 
 void BatchBackEnd::search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,

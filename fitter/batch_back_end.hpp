@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,6 +48,11 @@ class BatchBackEnd {
   void search(const Batch& batch, const FitOptions& options, const SwarmOptions& swarm,
               std::span<Localization> results, std::span<SwarmReport> reports, int threads);
 
+  /// Calls work(options of the GPUs) where a GPU is used: other work of one, with the same choice
+  /// as of fit(). False: there is none, or BackEnd::Auto met one that failed; the CPU is to do it.
+  /// @throws FitterError
+  bool run_on_gpu(const std::function<void(const CudaBatchOptions&)>& work);
+
   bool on_gpu() const noexcept { return cuda_ != nullptr; }
   /// Why this back end: what was asked for, or what keeps a GPU from being used.
   const std::string& reason() const noexcept { return reason_; }
@@ -71,8 +77,8 @@ class BatchBackEnd {
 
   BackEnd wish_;
   std::array<PinnedBlock, 2> cut_;  ///< ROIs of frames, in turn; from their first use on
+  CudaBatchOptions options_;
   std::unique_ptr<CudaBatchFitter> cuda_;
-  int device_ = 0;  ///< its first
   std::string reason_;
 };
 

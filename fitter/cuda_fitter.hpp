@@ -111,4 +111,27 @@ class CudaBatchFitter {
 /// @throws FitterError
 std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& cuda = {});
 
+struct SpotJob;  // fitter/spots/spot_job.hpp
+struct FoundInFrames;
+
+/// Finds the spots of whole frames, and fits them where the frames lie then: pixels go up once,
+/// spots and results come down. Frames are taken in pieces of chunk_bytes, 8 MiB at most, in turn
+/// on several streams of several devices. Its memory grows with the frames' size, and stays. Called
+/// by one thread at a time; not to be shared.
+class CudaSpotFinder {
+ public:
+  virtual ~CudaSpotFinder() = default;
+  CudaSpotFinder() = default;
+  CudaSpotFinder(const CudaSpotFinder&) = delete;
+  CudaSpotFinder& operator=(const CudaSpotFinder&) = delete;
+
+  /// Spots are those of SpotSearch::find() and fits those of CudaBatchFitter::fit(), to the bit.
+  /// Frames in pinned memory are read where they lie.
+  /// @param job  of frames of less than 2^31 pixels  @throws FitterError
+  virtual FoundInFrames find(const SpotJob& job) = 0;
+};
+
+/// @throws FitterError
+std::unique_ptr<CudaSpotFinder> make_cuda_spot_finder(const CudaBatchOptions& cuda = {});
+
 }  // namespace driftd::fitter

@@ -16,11 +16,13 @@
 #include "fitter/fitter.hpp"
 #include "fitter/frames.hpp"
 #include "fitter/options.hpp"
+#include "fitter/spots/gpu_search.hpp"
 #include "fitter/swarm.hpp"
 
 struct driftfit_fitter {
   int threads;
   driftd::fitter::BatchBackEnd back_end;
+  driftd::fitter::GpuSearch gpu_search = {};
 };
 
 namespace driftd::fitter::c {

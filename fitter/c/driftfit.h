@@ -327,7 +327,8 @@ typedef struct driftfit_localization {
 
 /* Finds the spots of whole frames and fits them: the rows of `driftfit --every-spot`, to the bit.
  * Fits that have not converged, and those that end more than a quarter of the side (2 px at least)
- * from where their spot was found, are left out. Not with weighted least squares.
+ * from where their spot was found, are left out. The weights of weighted least squares are made of
+ * gain, offset, read noise (or variance_map) and the light that a first fit expects.
  *   options, frames  as in driftfit_find_spots(), but that side is that of the ROIs, 4 to 64; the
  *                    box has that, or one less where it is even
  *   first            number of the first frame

@@ -115,8 +115,9 @@ Frames whole_frames(const driftfit_frames& given, int least_px) {
         static_cast<const void*>(f.offset_map), static_cast<const void*>(f.variance_map)})
     if (!host_can_read(memory))
       throw FitterError(
-          "driftfit: frames and maps in memory of a GPU; spots are found by the CPU, "
-          "which needs them in memory of the host");
+          "driftfit: frames and maps in memory of a GPU; where spots are to be found they are "
+          "taken "
+          "from memory of the host");
   return fits.frames;
 }
 
@@ -189,7 +190,9 @@ int driftfit_find_spots(driftfit_fitter* fitter, const driftfit_options* given,
     return FrameSpots(whole, options_beside(whole, given), box_px, min_net_gradient);
   };
   return in_frames(fitter, spots, room, found, message, message_size, make,
-                   [&](const FrameSpots& whole) { return whole.find(fitter->threads); });
+                   [&](const FrameSpots& whole) {
+                     return whole.find(fitter->back_end, fitter->gpu_search, fitter->threads);
+                   });
 }
 
 int driftfit_localize(driftfit_fitter* fitter, const driftfit_options* given,
@@ -209,17 +212,13 @@ int driftfit_localize(driftfit_fitter* fitter, const driftfit_options* given,
     driftfit_options o = all_options(given);
     const FitOptions all = options_beside(whole, &o);
     check_options(all);
-    if (needs_variances(all.estimator))
-      throw FitterError(
-          "driftfit: estimator is 2 (weighted least squares), whose weights are given to single "
-          "images; allowed are 0 (implicit), 1 (plain least squares) and 3 (Poisson likelihood)");
     side = f.side;
     excess_noise = std::exchange(o.excess_noise, 1.0f);
     return FrameSpots(whole, options_beside(whole, &o), box_of(side), min_net_gradient);
   };
   return in_frames(fitter, localizations, room, found, message, message_size, make,
                    [&](const FrameSpots& whole) {
-                     return whole.localize(fitter->back_end, side, excess_noise, first,
-                                           fitter->threads);
+                     return whole.localize(fitter->back_end, fitter->gpu_search, side, excess_noise,
+                                           first, fitter->threads);
                    });
 }

@@ -52,4 +52,8 @@ std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions&)
   throw FitterError(kAbsent);
 }
 
+std::unique_ptr<CudaSpotFinder> make_cuda_spot_finder(const CudaBatchOptions&) {
+  throw FitterError(kAbsent);
+}
+
 }  // namespace driftd::fitter

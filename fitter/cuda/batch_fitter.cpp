@@ -3,18 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <limits>
-#include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "fitter/cuda/cut_rois.hpp"
+#include "fitter/cuda/growing.hpp"
 #include "fitter/cuda/kernels.hpp"
 #include "fitter/options.hpp"
 
@@ -64,26 +63,6 @@ struct Array {
   void* from(std::size_t index) const {
     return where == Where::Nowhere ? nullptr : static_cast<unsigned char*>(memory) + index * each;
   }
-};
-
-/// Memory that grows to what is asked of it, by twice at least, and then stays.
-template <class Memory>
-class Growing {
- public:
-  /// On the current device; what it held is lost. @throws FitterError
-  void reserve(const RuntimeCalls& calls, std::size_t bytes) {
-    if (bytes <= bytes_) return;
-    memory_.reset();
-    bytes_ = 0;
-    const std::size_t grown = std::bit_ceil(bytes);
-    memory_.emplace(calls, grown);
-    bytes_ = grown;
-  }
-  const Memory& operator*() const { return *memory_; }
-
- private:
-  std::optional<Memory> memory_;
-  std::size_t bytes_ = 0;
 };
 
 /// A stream's memory for one chunk of an array: the device's, and pinned memory that pageable

@@ -9,6 +9,7 @@
 #include "fitter/cuda/kernels.hpp"
 #include "fitter/cuda/live_fitter.hpp"
 #include "fitter/cuda/runtime.hpp"
+#include "fitter/cuda/spot_finder.hpp"
 
 namespace driftd::fitter {
 
@@ -75,6 +76,10 @@ std::unique_ptr<LiveFitter> make_cuda_live_fitter(int roi_px, std::size_t capaci
 
 std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& cuda) {
   return cuda::make_batch_fitter(cuda, {});
+}
+
+std::unique_ptr<CudaSpotFinder> make_cuda_spot_finder(const CudaBatchOptions& cuda) {
+  return cuda::make_spot_finder(cuda, {});
 }
 
 }  // namespace driftd::fitter

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "fitter/fitter.hpp"
+#include "fitter/host_device.hpp"
 
 namespace driftd::fitter {
 
@@ -12,7 +13,7 @@ struct FrameShape {
   int width_px = 0, height_px = 0;
   PixelType type = PixelType::U16;
 
-  std::size_t pixels() const noexcept {
+  DRIFTD_HD std::size_t pixels() const noexcept {
     return static_cast<std::size_t>(width_px) * static_cast<std::size_t>(height_px);
   }
 };

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "fitter/options.hpp"
 
@@ -47,26 +46,23 @@ HotPixels::HotPixels(int width_px, std::span<const float> variances, float round
              ++u)
           if (known[static_cast<std::size_t>(v * width + u)])
             sources_.push_back(static_cast<std::uint32_t>(v * width + u));
-      const auto found = static_cast<std::uint32_t>(sources_.size() - before);
-      if (found > 0)
-        fills_.push_back({pixel, found});
+      if (sources_.size() > before)
+        fills_.push_back({pixel, static_cast<std::uint32_t>(sources_.size())});
       else
         deeper.push_back(pixel);
     }
     for (std::size_t i = first; i < fills_.size(); ++i) known[fills_[i].pixel] = true;
+    if (fills_.size() > first) rings_.push_back(static_cast<std::uint32_t>(fills_.size()));
     left = std::move(deeper);
   }
 }
 
 template <class Pixel>
 void HotPixels::fill(Pixel* frame) const noexcept {
-  const std::uint32_t* source = sources_.data();
+  std::uint32_t begin = 0;
   for (const Fill& hole : fills_) {
-    float sum = 0;
-    for (std::uint32_t i = 0; i < hole.sources; ++i) sum += static_cast<float>(frame[*source++]);
-    const float mean = sum / static_cast<float>(hole.sources);
-    frame[hole.pixel] =
-        static_cast<Pixel>(std::is_floating_point_v<Pixel> ? mean : std::round(mean));
+    frame[hole.pixel] = mean_of(frame, sources_.data() + begin, hole.end - begin);
+    begin = hole.end;
   }
 }
 

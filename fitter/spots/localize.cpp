@@ -12,6 +12,7 @@
 
 #include "fitter/options.hpp"
 #include "fitter/pixel_type.hpp"
+#include "fitter/spots/fit_weights.hpp"
 #include "fitter/spots/spot_rules.hpp"
 
 namespace driftd::fitter {
@@ -125,47 +126,75 @@ void FrameSpots::convert(const std::byte* frame, float* to) const noexcept {
   for (const std::size_t pixel : gone_) to[pixel] = 0;
 }
 
-/// The frame as it is fitted, without gaps: in `copy`, or where it lies.
-const std::byte* FrameSpots::converted(std::size_t frame, std::vector<std::byte>& copy) const {
-  const std::byte* const from =
-      static_cast<const std::byte*>(frames_.pixels) + frame * frames_.frame_bytes;
+const std::byte* FrameSpots::from(std::size_t frame) const noexcept {
+  return static_cast<const std::byte*>(frames_.pixels) + frame * frames_.frame_bytes;
+}
+
+/// Whether a frame's pixels are those that are fitted, side by side, at such addresses.
+bool FrameSpots::lies_as_fitted() const noexcept {
+  const std::size_t bytes = bytes_per_pixel(shape_.type);
+  return !converts_ && frames_.row_bytes == static_cast<std::size_t>(shape_.width_px) * bytes &&
+         frames_.frame_bytes % bytes == 0 &&
+         reinterpret_cast<std::uintptr_t>(frames_.pixels) % bytes == 0;
+}
+
+/// The frame as it is fitted, without gaps.
+void FrameSpots::convert(std::size_t frame, std::byte* to) const noexcept {
   if (converts_) {
-    copy.resize(shape_.pixels() * sizeof(float));
-    auto* const to = reinterpret_cast<float*>(copy.data());
+    auto* const floats = reinterpret_cast<float*>(to);
     switch (frames_.type) {
       case PixelType::U8:
-        convert<std::uint8_t>(from, to);
-        break;
+        return convert<std::uint8_t>(from(frame), floats);
       case PixelType::U16:
-        convert<std::uint16_t>(from, to);
-        break;
+        return convert<std::uint16_t>(from(frame), floats);
       case PixelType::F32:
-        convert<float>(from, to);
-        break;
+        return convert<float>(from(frame), floats);
     }
-    return copy.data();
   }
-  const std::size_t bytes = bytes_per_pixel(shape_.type);
-  const std::size_t row = static_cast<std::size_t>(shape_.width_px) * bytes;
-  if (frames_.row_bytes == row && reinterpret_cast<std::uintptr_t>(from) % bytes == 0) return from;
-  copy.resize(shape_.pixels() * bytes);
+  const std::size_t row = static_cast<std::size_t>(shape_.width_px) * bytes_per_pixel(shape_.type);
   for (std::size_t y = 0; y < static_cast<std::size_t>(shape_.height_px); ++y)
-    std::memcpy(copy.data() + y * row, from + y * frames_.row_bytes, row);
+    std::memcpy(to + y * row, from(frame) + y * frames_.row_bytes, row);
+}
+
+/// The same, in `copy` or where it lies.
+const std::byte* FrameSpots::converted(std::size_t frame, std::vector<std::byte>& copy) const {
+  if (lies_as_fitted()) return from(frame);
+  copy.resize(shape_.pixels() * bytes_per_pixel(shape_.type));
+  convert(frame, copy.data());
   return copy.data();
 }
 
-std::vector<FrameSpot> FrameSpots::find(int threads) const {
+FoundInFrames FrameSpots::found(BatchBackEnd& back_end, GpuSearch& gpu, int roi_px,
+                                const FitOptions& options, int threads) const {
+  FoundInFrames found;
   const SpotSearch search(search_);
-  std::vector<std::vector<FoundSpot>> found(frames_.count);
+  const bool in_one =
+      lies_as_fitted() &&
+      frames_.frame_bytes == frames_.row_bytes * static_cast<std::size_t>(shape_.height_px);
+  SpotJob job{.shape = shape_,
+              .count = frames_.count,
+              .frames = in_one ? from(0) : nullptr,
+              .bring = [this](std::size_t frame, std::byte* to) { convert(frame, to); },
+              .search = &search,
+              .hot = &hot_,
+              .roi_px = needs_variances(options.estimator) ? 0 : roi_px,  // weights: by the host
+              .options = options,
+              .variances = variances_.empty() ? nullptr : variances_.data()};
+  if (gpu.find(back_end, job, found)) return found;
+  std::vector<std::vector<FoundSpot>> in_frame(frames_.count);
   share(frames_.count, threads,
         [&](std::size_t i, std::vector<std::byte>& copy, std::vector<std::byte>& filled) {
-          found[i] = search.find(shape_, hot_.filled(shape_, converted(i, copy), filled));
+          in_frame[i] = search.find(shape_, hot_.filled(shape_, converted(i, copy), filled));
         });
-  std::vector<FrameSpot> spots;
-  for (std::size_t i = 0; i < found.size(); ++i)
-    for (const FoundSpot& spot : found[i])
-      spots.push_back({spot.x_px, spot.y_px, static_cast<std::int32_t>(i), spot.net_gradient});
-  return spots;
+  for (std::size_t i = 0; i < in_frame.size(); ++i)
+    for (const FoundSpot& spot : in_frame[i])
+      found.spots.push_back(
+          {spot.x_px, spot.y_px, static_cast<std::int32_t>(i), spot.net_gradient});
+  return found;
+}
+
+std::vector<FrameSpot> FrameSpots::find(BatchBackEnd& back_end, GpuSearch& gpu, int threads) const {
+  return found(back_end, gpu, 0, options_, threads).spots;
 }
 
 /// The squares around the spots, which are in the order of frames.
@@ -193,24 +222,40 @@ void FrameSpots::cut(const std::vector<FrameSpot>& spots, int roi_px,
   }
 }
 
-std::vector<PicassoLocalization> FrameSpots::localize(BatchBackEnd& back_end, int roi_px,
-                                                      float excess_noise, std::uint32_t first,
-                                                      int threads) const {
-  const std::vector<FrameSpot> spots = find(threads);
-  std::vector<PicassoLocalization> localizations;
-  if (spots.empty()) return localizations;
+void FrameSpots::fit(BatchBackEnd& back_end, const std::vector<FrameSpot>& spots, int roi_px,
+                     const FitOptions& options, int threads,
+                     std::vector<Localization>& fits) const {
   std::vector<std::byte> pixels;
   std::vector<float> variances;
   cut(spots, roi_px, pixels, variances);
-  std::vector<Localization> fits(spots.size());
+  fits.resize(spots.size());
+  Batch batch{.pixels = pixels.data(),
+              .type = shape_.type,
+              .roi_px = roi_px,
+              .count = spots.size(),
+              .variances = variances_.empty() ? nullptr : variances.data()};
+  if (!needs_variances(options.estimator)) return back_end.fit(batch, options, fits, threads);
+  const Batch given = batch;
+  FitWeights weights;
+  weights.weigh_evenly(given, options.noise);
+  batch.variances = weights.variances();
+  back_end.fit(batch, options, fits, threads);
+  weights.weigh_by_fits(given, options.noise, fits);
+  batch.starts = weights.starts();
+  back_end.fit(batch, options, fits, threads);
+}
+
+std::vector<PicassoLocalization> FrameSpots::localize(BatchBackEnd& back_end, GpuSearch& gpu,
+                                                      int roi_px, float excess_noise,
+                                                      std::uint32_t first, int threads) const {
   FitOptions options = options_;
   options.noise = with_excess(options.noise, excess_noise);
-  back_end.fit({.pixels = pixels.data(),
-                .type = shape_.type,
-                .roi_px = roi_px,
-                .count = spots.size(),
-                .variances = variances_.empty() ? nullptr : variances.data()},
-               options, fits, threads);
+  FoundInFrames found = this->found(back_end, gpu, roi_px, options, threads);
+  const std::vector<FrameSpot>& spots = found.spots;
+  std::vector<Localization>& fits = found.fits;
+  std::vector<PicassoLocalization> localizations;
+  if (spots.empty()) return localizations;
+  if (fits.empty()) fit(back_end, spots, roi_px, options, threads, fits);
   const PhotonUnits units{.roi_px = roi_px,
                           .estimator = options_.estimator,
                           .noise = options_.noise,

@@ -9,16 +9,12 @@
 
 #include "fitter/batch_back_end.hpp"
 #include "fitter/frames.hpp"
+#include "fitter/spots/gpu_search.hpp"
 #include "fitter/spots/hot_pixels.hpp"
 #include "fitter/spots/photons.hpp"
 #include "fitter/spots/spot_search.hpp"
 
 namespace driftd::fitter {
-
-struct FrameSpot {
-  std::int32_t x_px = 0, y_px = 0, frame = 0;
-  float net_gradient = 0;
-};
 
 /// A row of Picasso's table /locs.
 struct PicassoLocalization {
@@ -38,19 +34,29 @@ class FrameSpots {
   /// @throws FitterError for maps with values that are none, or half of whose pixels are gone
   FrameSpots(const Frames& frames, const FitOptions& options, int box_px, double min_net_gradient);
 
-  /// In the order of frames, and of reading in a frame. The same for any number of threads.
-  std::vector<FrameSpot> find(int threads) const;
+  /// In the order of frames, and of reading in a frame. The same for any number of threads, and by
+  /// a GPU. @throws FitterError
+  std::vector<FrameSpot> find(BatchBackEnd& back_end, GpuSearch& gpu, int threads) const;
   /// Finds and fits them, with numbers of frames from `first` on.
-  /// Not by weighted least squares, whose weights belong to single images.
+  /// Weights of weighted least squares are FitWeights'.
   /// @param excess_noise  of the camera; the options are without
   /// @throws FitterError
-  std::vector<PicassoLocalization> localize(BatchBackEnd& back_end, int roi_px, float excess_noise,
-                                            std::uint32_t first, int threads) const;
+  std::vector<PicassoLocalization> localize(BatchBackEnd& back_end, GpuSearch& gpu, int roi_px,
+                                            float excess_noise, std::uint32_t first,
+                                            int threads) const;
 
  private:
+  /// What was found; and fitted with these options, where a GPU has done it.
+  FoundInFrames found(BatchBackEnd& back_end, GpuSearch& gpu, int roi_px, const FitOptions& options,
+                      int threads) const;
+  const std::byte* from(std::size_t frame) const noexcept;
+  bool lies_as_fitted() const noexcept;
+  void convert(std::size_t frame, std::byte* to) const noexcept;
   const std::byte* converted(std::size_t frame, std::vector<std::byte>& copy) const;
   template <class Pixel>
   void convert(const std::byte* frame, float* to) const noexcept;
+  void fit(BatchBackEnd& back_end, const std::vector<FrameSpot>& spots, int roi_px,
+           const FitOptions& options, int threads, std::vector<Localization>& fits) const;
   void cut(const std::vector<FrameSpot>& spots, int roi_px, std::vector<std::byte>& pixels,
            std::vector<float>& variances) const;
 

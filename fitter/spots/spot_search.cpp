@@ -12,24 +12,11 @@
 #include <string>
 #include <type_traits>
 
+#include "fitter/spots/frame_noise.hpp"
+#include "fitter/spots/spot_at.hpp"
+
 namespace driftd::fitter {
 namespace {
-
-/// Median of |N(0, 1)|: turns a median absolute difference into a standard deviation.
-constexpr double kMadOfNormal = 0.6744897501960817;
-/// Rounding to whole counts has this standard deviation (1 / sqrt 12).
-constexpr double kQuantisationNoise = 0.28867513459481287;
-/// Enough differences of neighbours for a median good to 1 %.
-constexpr std::size_t kNoiseSamples = 16384;
-/// Where more neighbours are equal, and those that differ do so by more than a count, most are not
-/// equal by chance: a background was cut off at 0, or a part of the chip is masked.
-constexpr double kMostEqual = 0.3;
-/// In white noise the middle one of three neighbours that differ is the largest or the smallest
-/// twice in three times; without noise it is so once in the width of a spot.
-constexpr double kLeastTurns = 0.4;
-constexpr std::size_t kFewestTurns = 20;
-/// A count that was multiplied by a gain is a little more at times.
-constexpr double kAlmost = 1.5;
 
 /// The value that comes after `rank` others in their order.
 float in_order(std::vector<float>& values, std::size_t rank) {
@@ -111,7 +98,7 @@ double pixel_noise(const FrameShape& shape, const Pixel* frame, double least) {
       middle = *different;
     }
   }
-  const double sd = middle / (kMadOfNormal * std::sqrt(2.0));
+  const double sd = middle / kMadOfDifferences;
   return std::max(sd, kIsWhole ? kQuantisationNoise : least);
 }
 
@@ -124,21 +111,12 @@ bool all_below(const Pixel* pixels, const Pixel* largest) {
   return not_below == 0;
 }
 
-/// Whether the largest of its box is the first of its equals in reading order, and none is no
-/// number.
+/// Of the largest of its box.
 template <class Pixel>
 bool is_first(const Pixel* centre, std::ptrdiff_t width, int half) {
-  const Pixel value = *centre;
-  for (int v = -half; v <= 0; ++v) {
-    const Pixel* const row = centre + v * width;
-    for (int u = -half; u <= (v < 0 ? half : -1); ++u)
-      if (!(row[u] < value)) return false;
-  }
-  if constexpr (std::numeric_limits<Pixel>::is_integer) return true;
-  for (int v = 0; v <= half; ++v)
-    for (int u = v > 0 ? -half : 0; u <= half; ++u)
-      if (!(centre[v * width + u] <= value)) return false;
-  return true;
+  return exceeds_those_before(centre, width, half) &&
+         (std::numeric_limits<Pixel>::is_integer ||
+          is_no_less_than_those_behind(centre, width, half));
 }
 
 /// The largest of each `box` neighbours in a row of `count`, the first of which has its place.
@@ -210,43 +188,21 @@ float SpotSearch::net_gradient(const Pixel* centre, int width) const {
 }
 
 template <class Pixel>
-float SpotSearch::net_gradient_at_border(const FrameShape& shape, const Pixel* frame, int x,
-                                         int y) const {
-  const int reach = half_px_ + 1;
-  const float* weight = weights_.data();
-  const auto at = [&](int u, int v) {
-    const std::ptrdiff_t row = std::clamp(v, 0, shape.height_px - 1);
-    return static_cast<float>(frame[row * shape.width_px + std::clamp(u, 0, shape.width_px - 1)]);
-  };
-  float sum = 0;
-  for (int v = y - reach; v <= y + reach; ++v)
-    for (int u = x - reach; u <= x + reach; ++u) {
-      float pixel = at(u, v);
-      if (!std::isfinite(pixel))  // the box has none
-        pixel = at(std::clamp(u, x - half_px_, x + half_px_),
-                   std::clamp(v, y - half_px_, y + half_px_));
-      sum += *weight++ * pixel;
-    }
-  return sum;
-}
-
-template <class Pixel>
 std::vector<FoundSpot> SpotSearch::find_in(const FrameShape& shape, const Pixel* frame) const {
   std::vector<FoundSpot> found;
   const int width = shape.width_px;
   const int height = shape.height_px;
-  const double least =
-      settings_.min_net_gradient > 0
-          ? settings_.min_net_gradient
-          : kNoiseSds * unit_noise_ * pixel_noise(shape, frame, settings_.least_noise);
+  const double least = settings_.min_net_gradient > 0
+                           ? settings_.min_net_gradient
+                           : noise_limit() * pixel_noise(shape, frame, settings_.least_noise);
   const int reach = half_px_ + 1;
   // What is not the largest of its box, whatever the order of equals, is out at once.
-  const auto box = static_cast<std::size_t>(settings_.box_px);
+  const auto box_px = static_cast<std::size_t>(settings_.box_px);
   const auto columns = static_cast<std::size_t>(width);
   std::vector<Pixel> largest(frame, frame + shape.pixels());
   for (std::size_t y = 0; y < static_cast<std::size_t>(height); ++y)
-    largest_across(largest.data() + y * columns, columns, box);
-  largest_down(largest.data(), columns, static_cast<std::size_t>(height), box);
+    largest_across(largest.data() + y * columns, columns, box_px);
+  largest_down(largest.data(), columns, static_cast<std::size_t>(height), box_px);
   for (int y = half_px_; y < height - half_px_; ++y) {
     const Pixel* const row = frame + static_cast<std::ptrdiff_t>(y) * width;
     const Pixel* const of_box = largest.data() + static_cast<std::ptrdiff_t>(y - half_px_) * width;
@@ -261,7 +217,7 @@ std::vector<FoundSpot> SpotSearch::find_in(const FrameShape& shape, const Pixel*
         if (*centre < of_box[x - half_px_] || !is_first(centre, width, half_px_)) continue;
         const bool inside = x >= reach && x < width - reach && y >= reach && y < height - reach;
         float sum = inside ? net_gradient(centre, width) : 0;
-        if (!inside || !std::isfinite(sum)) sum = net_gradient_at_border(shape, frame, x, y);
+        if (!inside || !std::isfinite(sum)) sum = net_gradient_at_border(shape, frame, x, y, box());
         if (static_cast<double>(sum) > least) found.push_back({x, y, sum});
       }
     }

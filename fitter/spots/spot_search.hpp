@@ -5,9 +5,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "fitter/spots/frame_shape.hpp"
+#include "fitter/spots/spot_at.hpp"
 
 namespace driftd::fitter {
 
@@ -29,6 +31,12 @@ struct FoundSpot {
   float net_gradient = 0;
 };
 
+/// One of several frames.
+struct FrameSpot {
+  std::int32_t x_px = 0, y_px = 0, frame = 0;
+  float net_gradient = 0;
+};
+
 /// Finds spots at least half a box from the border, in reading order; keeps the weights of the box.
 class SpotSearch {
  public:
@@ -39,6 +47,11 @@ class SpotSearch {
   std::vector<FoundSpot> find(const FrameShape& shape, const std::byte* frame) const;
   /// Standard deviation of the net gradient where pixels are white noise of standard deviation 1.
   double unit_noise() const noexcept { return unit_noise_; }
+  const SpotSearchSettings& settings() const noexcept { return settings_; }
+  /// With weights that are this search's.
+  SearchBox box() const noexcept { return {half_px_, weights_.data()}; }
+  /// By how much of a pixel's noise a net gradient has to exceed it.
+  double noise_limit() const noexcept { return kNoiseSds * unit_noise_; }
 
  private:
   template <class Pixel>
@@ -48,10 +61,6 @@ class SpotSearch {
   /// side. Not a number where one of its pixels is none.
   template <class Pixel>
   float net_gradient(const Pixel* centre, int width) const;
-  /// Beyond the border, and where a pixel beside the box is no number, the pixels before go on.
-  template <class Pixel>
-  float net_gradient_at_border(const FrameShape& shape, const Pixel* frame, int x, int y) const;
-
   SpotSearchSettings settings_;
   int half_px_;
   /// Weight of each pixel in a square of box_px + 2 pixels, row by row: the net gradient is linear.

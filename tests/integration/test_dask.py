@@ -123,6 +123,18 @@ class OnDask(WithFolder):  # tier: full
         said = distributed.localize(da.concatenate(pieces), self.out, self.client, blocks=6, gain=0.46)
         self.assertIn("6 blocks, 300 frames, 1250 localizations", said)
 
+    def test_blocks_of_another_array_are_not_taken_for_those_of_this_one(self):
+        for last in self.frames, np.tile(drifting(60, seed=9)[0], (5, 1, 1)):
+            broken = da.concatenate([da.from_array(last[:250], chunks=(50, -1, -1)),
+                                     da.from_array(last[250:-1], chunks=-1).map_blocks(fails, dtype=np.uint16),
+                                     da.from_array(last[-1:], chunks=-1)])
+            with self.assertRaisesRegex(Exception, "no such disk"):
+                distributed.localize(broken, self.out, self.client, blocks=6, gain=0.46)
+        self.assertEqual(len(list(self.folder.glob("out_block-*.npy"))), 10)
+        self.assertIn("6 blocks, 300 frames, 1500 localizations",
+                      distributed.localize(self.frames, self.out, self.client, blocks=6, gain=0.46))
+        self.assert_locs()
+
     def test_arrays_in_pieces_of_any_shape(self):
         arrays = {"numpy": self.frames, "dask": da.from_array(self.frames, chunks=(7, 40, 96))}
         if zarr is not None:

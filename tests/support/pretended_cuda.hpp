@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "fitter/cuda/cut_rois.hpp"
+#include "fitter/cuda/find_spots.hpp"
 #include "fitter/cuda/kernels.hpp"
 #include "fitter/cuda/runtime.hpp"
 #include "fitter/cuda_fitter.hpp"
+#include "support/searching_blocks.hpp"
 
 namespace driftd::test::pretended {
 
@@ -146,10 +149,58 @@ inline cudaError_t launch_live(const void*, dim3, dim3, void** arguments, std::s
   return cudaSuccess;
 }
 
-/// A batch kernel; swarms are not pretended.
-inline cudaError_t launch_batch(const void*, dim3, dim3, void** arguments, std::size_t,
-                                cudaStream_t) {
+/// ROIs of frames without gains and offsets that lie in their frames.
+inline void cut(const fitter::cuda::CutArgument& job) {
+  const fitter::Frames& frames = job.frames;
+  const auto side = static_cast<std::size_t>(job.roi_px);
+  const auto width = static_cast<std::size_t>(frames.width_px);
+  const std::size_t pixel = frames.row_bytes / width;
+  for (std::size_t i = 0; i < job.count * side; ++i) {
+    const fitter::Place& place = job.places[i / side];
+    const auto x = static_cast<std::size_t>(place.x_px) - side / 2;
+    const std::size_t y = static_cast<std::size_t>(place.y_px) - side / 2 + i % side;
+    const auto* const frame = static_cast<const unsigned char*>(frames.pixels) +
+                              static_cast<std::size_t>(place.frame) * frames.frame_bytes;
+    std::memcpy(static_cast<unsigned char*>(job.pixels) + i * side * pixel,
+                frame + y * frames.row_bytes + x * pixel, side * pixel);
+    if (job.variances != nullptr)
+      std::copy_n(frames.variances_adu2 + y * width + x, side, job.variances + i * side);
+  }
+}
+
+/// A kernel that finds spots, or cuts ROIs; false: it is another.
+inline bool find_or_cut(const void* kernel, dim3 blocks, void** arguments) {
+  namespace cuda = fitter::cuda;
+  const auto& job = *static_cast<const cuda::SearchArgument*>(arguments[0]);
+  const auto in_each = [&](const auto& step) {
+    for (std::uint32_t block = 0; block < blocks.x; ++block)
+      run_block(1, [&](auto& group, auto& memory) { step(group, memory, block); });
+  };
+  if (kernel == cuda::cut_kernel()) {
+    cut(*static_cast<const cuda::CutArgument*>(arguments[0]));
+  } else if (kernel == cuda::fill_kernel()) {
+    in_each([&](auto& group, auto&, auto frame) { cuda::fill_holes(group, job, frame); });
+  } else if (kernel == cuda::noise_kernel()) {
+    in_each([&](auto& group, auto& memory, auto f) { cuda::set_limit(group, memory, job, f); });
+  } else if (kernel == cuda::find_kernel()) {
+    mark_spots(job);
+  } else if (kernel == cuda::count_kernel()) {
+    in_each([&](auto& group, auto& memory, auto f) { cuda::count_spots(group, memory, job, f); });
+  } else if (kernel == cuda::ends_kernel()) {
+    in_each([&](auto& group, auto& memory, auto) { cuda::set_ends(group, memory, job); });
+  } else if (kernel == cuda::gather_kernel()) {
+    in_each([&](auto& group, auto& memory, auto f) { cuda::gather_spots(group, memory, job, f); });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// A batch kernel, or one of the search for spots; swarms are not pretended.
+inline cudaError_t launch_batch(const void* kernel, dim3 blocks, dim3, void** arguments,
+                                std::size_t, cudaStream_t) {
   if (const cudaError_t error = launch_trouble(); error != cudaSuccess) return error;
+  if (find_or_cut(kernel, blocks, arguments)) return cudaSuccess;
   const auto& job = *static_cast<const fitter::cuda::KernelArgument*>(arguments[0]);
   state().fitted += job.count;
   fitter::fit_batch_cpu({.pixels = job.pixels,

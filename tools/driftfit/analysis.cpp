@@ -362,7 +362,7 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, MarkerFollower& f
     tracks.add_frame({}, {.not_sought = static_cast<int>(markers.picks.size())});
   }
   const FrameRange rest{markers.frame, range.first + range.count - markers.frame};
-  Blocks blocks(options, stack, rest, 1, stop);
+  Blocks blocks(options, stack, rest, 1, false, stop);
   while (blocks.read()) {
     for (std::int64_t i = 0; i < blocks.count(); ++i) {
       if (stop()) throw Interrupted();
@@ -447,10 +447,11 @@ Outcome follow_markers(const Run& as_given) {
 }
 
 /// Finds, fits and writes the spots of all frames of the run.
-void write_every_spot(const Run& run, EverySpot& every_spot, int threads, Results& results) {
+void write_every_spot(const Run& run, EverySpot& every_spot, const SpotFitter& fitter,
+                      Results& results) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
   if (range.count == 0) return;
-  Blocks blocks(options, stack, range, threads, stop);
+  Blocks blocks(options, stack, range, fitter.threads(), fitter.on_gpu(), stop);
   WritingBehind writing(results, !stack.reads_beside_others());
   while (blocks.read()) {
     for (std::int64_t begin = 0, end = 0; begin < blocks.count(); begin = end + 1) {
@@ -493,7 +494,7 @@ Outcome localize_every_spot(const Run& run) {
             .done_before = true};
   }
   EverySpot every_spot(stack.shape(), options.roi_px, options.min_net_gradient, fitter, maps);
-  write_every_spot(run, every_spot, fitter.threads(), results);
+  write_every_spot(run, every_spot, fitter, results);
   results.finish(nullptr, facts_of(range, fitter));
   return {
       .summary = fmt::format("{}{}{}, {} found, {} ({})\n{}written: {}\n", name, part ? ": " : "",

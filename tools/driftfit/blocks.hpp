@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
-#include <vector>
+#include <memory>
 
 #include "camera/recording/image_stack.hpp"
 #include "tools/driftfit/options.hpp"
@@ -19,12 +19,31 @@ struct FrameRange {
   std::int64_t first = 0, count = 0;
 };
 
+/// Memory for frames; it is as large as was last asked for.
+class FrameMemory {
+ public:
+  explicit FrameMemory(bool pinned) : pinned_(pinned) {}
+  void resize(std::size_t bytes);
+  std::byte* data() const { return held_ != nullptr ? held_.get() : plain_.get(); }
+  std::size_t size() const { return size_; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const noexcept;
+  };
+  bool pinned_;
+  std::size_t size_ = 0;
+  std::unique_ptr<std::byte[]> plain_;
+  std::unique_ptr<std::byte, Free> held_;  ///< that GPUs read
+};
+
 /// The frames of a range, a block at a time; the next one is read meanwhile.
 class Blocks {
  public:
   /// @param threads  that share the frames of a block
+  /// @param for_gpu  frames are in memory that GPUs read where it lies, as far as there is some
   Blocks(const Options& options, camera::ImageStack& stack, FrameRange range, int threads,
-         const std::function<bool()>& stop);
+         bool for_gpu, const std::function<bool()>& stop);
 
   /// False after the last. @throws Interrupted
   bool read();
@@ -40,7 +59,7 @@ class Blocks {
   const std::function<bool()>& stop_;
   Progress progress_;
   std::int64_t size_ = 1, count_ = 0;
-  std::vector<std::byte> pixels_, following_;
+  FrameMemory pixels_, following_;
   std::future<void> ahead_;  ///< its end waits for the thread, so it is the last
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "fitter/spots/spot_rules.hpp"
 
@@ -15,6 +16,7 @@ EverySpot::EverySpot(const camera::StackShape& shape, int roi_px, double min_net
     : shape_(shape),
       roi_px_(roi_px),
       fitter_(fitter),
+      maps_(maps),
       hot_(maps.hot()),
       search_({.box_px = fitter::box_of(roi_px),
                .min_net_gradient = min_net_gradient,
@@ -56,17 +58,21 @@ Pick EverySpot::roi_of(const Spot& spot) const noexcept {
               fitter::roi_origin(static_cast<int>(spot.y_px), roi_px_, shape_.height_px))};
 }
 
-void EverySpot::fit(const std::byte* frames, std::int64_t first) {
+void EverySpot::cut(const std::byte* frames, std::int64_t first) {
   rois_.resize(spots_.size());
-  fits_.resize(spots_.size());
   for (std::size_t i = 0; i < spots_.size(); ++i) {
     const auto frame = static_cast<std::size_t>(spots_[i].frame - first);
     const Pick roi = roi_of(spots_[i]);
     rois_.cut(i, frames + frame * shape_.frame_bytes(), static_cast<int>(roi.x_px),
               static_cast<int>(roi.y_px));
   }
-  clipped_.look_at(rois_.recorded());
-  fitter_.fit(rois_.batch(), fits_);
+}
+
+void EverySpot::add(std::int64_t frame, const FoundSpot& found) {
+  spots_.push_back({.frame = frame,
+                    .x_px = static_cast<double>(found.x_px),
+                    .y_px = static_cast<double>(found.y_px),
+                    .net_gradient = found.net_gradient});
 }
 
 /// Leaves those of spots_ that fits_ found to be spots, near where they were sought.
@@ -90,18 +96,35 @@ void EverySpot::keep_fitted() {
 
 std::span<const Spot> EverySpot::localize(const std::byte* frames, std::int64_t first,
                                           std::int64_t count) {
-  search(frames, static_cast<std::size_t>(count));
+  fitter::FoundInFrames found;
   spots_.clear();
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
-    for (const FoundSpot& found : candidates_[i]) {
-      spots_.push_back({.frame = first + static_cast<std::int64_t>(i),
-                        .x_px = static_cast<double>(found.x_px),
-                        .y_px = static_cast<double>(found.y_px),
-                        .net_gradient = found.net_gradient});
-    }
+  const bool on_gpu = fitter_.find_spots({.shape = frame_shape(shape_),
+                                          .count = static_cast<std::size_t>(count),
+                                          .frames = frames,
+                                          .bring = {},
+                                          .search = &search_,
+                                          .hot = &hot_,
+                                          .roi_px = roi_px_,
+                                          .options = {},
+                                          .variances = maps_.variances()},
+                                         found);
+  if (on_gpu) {
+    for (const fitter::FrameSpot& spot : found.spots)
+      add(first + spot.frame, {spot.x_px, spot.y_px, spot.net_gradient});
+  } else {
+    search(frames, static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < candidates_.size(); ++i)
+      for (const FoundSpot& spot : candidates_[i]) add(first + static_cast<std::int64_t>(i), spot);
   }
   found_ += static_cast<std::int64_t>(spots_.size());
-  fit(frames, first);
+  cut(frames, first);
+  clipped_.look_at(rois_.recorded());
+  if (found.fits.empty()) {
+    fits_.resize(spots_.size());
+    fitter_.fit(rois_.batch(), fits_);
+  } else {
+    fits_ = std::move(found.fits);
+  }
   keep_fitted();
   return spots_;
 }

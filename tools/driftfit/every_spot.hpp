@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Localization microscopy: the spots of each frame are found without regard to other frames and
-// fitted without start values, a block of frames at a time. Owned by one thread; the search uses
-// several.
+// fitted without start values, a block of frames at a time: by a GPU, which sees the frames once,
+// or the CPU. Owned by one thread; the search uses several.
 #pragma once
 
 #include <cstddef>
@@ -34,13 +34,15 @@ class EverySpot {
 
  private:
   void search(const std::byte* frames, std::size_t count);
+  void add(std::int64_t frame, const FoundSpot& found);
   Pick roi_of(const Spot& spot) const noexcept;
-  void fit(const std::byte* frames, std::int64_t first);
+  void cut(const std::byte* frames, std::int64_t first);
   void keep_fitted();
 
   camera::StackShape shape_;
   int roi_px_;
   SpotFitter& fitter_;
+  const CameraMaps& maps_;
   const HotPixels& hot_;
   SpotSearch search_;
   std::vector<std::vector<FoundSpot>> candidates_;  ///< by frame

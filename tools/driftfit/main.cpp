@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -89,13 +90,25 @@ void check_alone(const CLI::App& app) {
   }
 }
 
+/// Whether a terminal that is closed is to end what runs: not under nohup.
+StopSignal::Hangup hangup() {
+  struct sigaction now = {};
+  const bool ignored = sigaction(SIGHUP, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+  return ignored ? StopSignal::Hangup::Ends : StopSignal::Hangup::Counted;
+}
+
+/// SIGINT, SIGTERM or SIGHUP: what is left under temporary names is removed then.
+bool is_stopped(StopSignal& stop) {
+  return stop.raised() || stop.hung_up();
+}
+
 /// @returns what is printed
 std::string run_command(Commands& commands, StopSignal& stop) {
   if (commands.slurm->parsed()) {
     commands.slurm_options.arguments = commands.slurm->remaining();
     return write_slurm_script(commands.slurm_options);
   }
-  std::string said = merge_shards(commands.merge_options, [&stop] { return stop.raised(); });
+  std::string said = merge_shards(commands.merge_options, [&stop] { return is_stopped(stop); });
   return commands.merge_quiet ? "" : said;
 }
 
@@ -103,6 +116,7 @@ int run(int argc, char** argv) {
   Options options;
   OptionTexts texts;
   Commands commands;
+  std::signal(SIGPIPE, SIG_IGN);  // who reads what is printed may go; the results are files
   options.show_progress = isatty(STDERR_FILENO) == 1;
   CLI::App app("Fits the spots of a recorded stack: localizations, and the drift of its markers.",
                "driftfit");
@@ -114,13 +128,13 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
     if (commands.any()) {
       check_alone(app);
-      StopSignal stop;
+      StopSignal stop(hangup());
       fmt::print("{}", run_command(commands, stop));
       return 0;
     }
     resolve(app, options, texts);
-    StopSignal stop;
-    const Outcome outcome = analyse(options, [&stop] { return stop.raised(); });
+    StopSignal stop(hangup());
+    const Outcome outcome = analyse(options, [&stop] { return is_stopped(stop); });
     if (!options.quiet) fmt::print("{}", outcome.summary);
     if (!outcome.warning.empty()) fmt::print(stderr, "driftfit: warning: {}\n", outcome.warning);
     return 0;

@@ -21,10 +21,10 @@ struct RunFacts {
   std::string back_end, instruction_set = {};  ///< of SpotFitter
 };
 
-/// Size and time of what the results are made of, to tell another stack of the same name.
+/// What the results are made of, to tell another stack of the same name.
 struct InputFacts {
-  std::int64_t bytes = 0;           ///< of all
-  std::uint64_t stamp = 0;          ///< made of the name, size and time of each, in order
+  std::int64_t bytes = 0;   ///< of all
+  std::uint64_t stamp = 0;  ///< made of the name, size, time and some bytes of each, in order
   std::int64_t last_change_ns = 0;  ///< for a look at the same computer alone
 
   bool operator==(const InputFacts&) const = default;

@@ -11,6 +11,8 @@
 
 #include "fitter/batch_back_end.hpp"
 #include "fitter/fitter.hpp"
+#include "fitter/spots/fit_weights.hpp"
+#include "fitter/spots/gpu_search.hpp"
 #include "fitter/swarm.hpp"
 
 namespace driftd::tools {
@@ -43,6 +45,10 @@ class SpotFitter {
   /// are those of the pixels' read noise, whatever the estimator. @throws fitter::FitterError
   void fit(fitter::Batch batch, std::span<fitter::Localization> results);
 
+  /// Finds spots by the GPU that fits, and fits them there where a fit is all it takes (no swarm,
+  /// no weights). False: the CPU has to find them. @throws fitter::FitterError
+  bool find_spots(fitter::SpotJob job, fitter::FoundInFrames& found);
+
   /// As the fits have them: without the excess noise.
   const fitter::FitOptions& options() const noexcept { return settings_.options; }
   /// What fits now: "CPU, 2 threads", "CUDA, 1 device"; with the reason where a GPU is there
@@ -53,22 +59,21 @@ class SpotFitter {
   /// Of the CPU; "" where a GPU has fitted everything.
   std::string instruction_set() const;
   int threads() const noexcept { return threads_; }
+  bool on_gpu() const noexcept { return back_end_->on_gpu(); }
 
  private:
-  void weigh_evenly(const fitter::Batch& batch);
-  void weigh_by_fits(const fitter::Batch& batch, std::span<const fitter::Localization> fits);
   void search_cold(const fitter::Batch& batch, std::span<fitter::Localization> results);
 
   SpotFitterSettings settings_;
   int threads_;
   std::optional<fitter::BatchBackEnd> back_end_;
+  fitter::GpuSearch gpu_search_;
   bool gpu_sought_ = false;  ///< by BackEnd::Auto
   bool began_on_gpu_ = false;
-  std::vector<float> variances_;
+  fitter::FitWeights weights_;
   std::uint64_t searched_ = 0;
   std::vector<fitter::SwarmReport> reports_;
   std::vector<fitter::Start> starts_;
-  std::vector<fitter::Start> fitted_;  ///< from a first fit, where it found a spot
 };
 
 }  // namespace driftd::tools

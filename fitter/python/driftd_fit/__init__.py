@@ -108,9 +108,10 @@ def fit_frames(frames: np.ndarray, coordinates: np.ndarray, side: int, model: st
         return fitter.fit_frames(frames, coordinates, side, model, estimator, start, **more)
 
 
-def find_spots(frames: np.ndarray, box: int, min_net_gradient: float = 0, *, threads: int = 0, **more) -> np.ndarray:
+def find_spots(frames: np.ndarray, box: int, min_net_gradient: float = 0, *, backend: str = "auto", threads: int = 0,
+               devices: Sequence[int] = (), **more) -> np.ndarray:
     """One `Fitter.find_spots` with a `Fitter` of its own; see both."""
-    with Fitter("cpu", threads) as fitter:
+    with Fitter(backend, threads, devices) as fitter:
         return fitter.find_spots(frames, box, min_net_gradient, **more)
 
 

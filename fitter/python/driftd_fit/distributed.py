@@ -72,14 +72,16 @@ def _shards_there(out: str) -> int:
 
 
 def _of_array(frames, out: str, client, blocks: int | None, options: dict) -> str:
-    """Blocks are files of numpy, of which the name says what they are of."""
+    """Blocks are files of numpy, of which the name says what they are of: by the first and the last frame, which no
+    other recording has."""
     if frames.ndim != 3:
         raise ValueError(f"stack has shape {frames.shape}; allowed is (n, height, width)")
     if os.path.exists(f"{out}_locs.hdf5"):
         raise FileExistsError(f"{out}_locs.hdf5 exists already; remove it, or take another name")
+    ends_seen = [frame.tobytes() for frame in client.gather(client.compute([frames[0], frames[-1]]))] if len(frames) else []
     frames = frames.rechunk({0: -(-len(frames) // blocks) if blocks else "auto", 1: -1, 2: -1})
     ends = np.cumsum([0, *frames.chunks[0]]).tolist()
-    token = dask.base.tokenize(frames.shape, str(frames.dtype), sorted(options.items()))[:8]
+    token = dask.base.tokenize(frames.shape, str(frames.dtype), sorted(options.items()), ends_seen)[:8]
     files = [pathlib.Path(f"{out}_block-{token}-{a}-{b}.npy") for a, b in zip(ends, ends[1:])]
     calls = [dask.delayed(_block)(piece, first, str(file), options) for piece, first, file
              in zip(frames.to_delayed().ravel(), ends, files) if not file.exists()]

@@ -69,7 +69,8 @@ class WholeFrames:
         side : int
             Of the ROIs, 4 to 64 pixels; spots are sought in boxes of that, or one pixel less where it is even.
         model, estimator : as in `fit`
-            But not "weighted_least_squares", whose weights are given to single images.
+            Weights of "weighted_least_squares" are made of gain, offset, read noise (or `variance_map`) and the
+            light that a first fit expects.
         first : int
             Number of the first frame.
         **options
@@ -103,8 +104,8 @@ class WholeFrames:
             raise FitError(f"{name}: the libdriftfit that is loaded is older and does not know it")
         frames = arguments.frames(frames)
         if isinstance(frames, gpu.GpuArray):
-            raise TypeError("frames lie on a GPU; spots are found by the CPU: allowed are numpy arrays, .get() of CuPy, "
-                            ".cpu().numpy() of torch")
+            raise TypeError("frames lie on a GPU, and are taken from the host where spots are to be found: allowed are numpy "
+                            "arrays, .get() of CuPy, .cpu().numpy() of torch")
         limit = arguments.number("min_net_gradient", min_net_gradient, arguments.NOT_NEGATIVE)
         count, height, width = frames.shape
         for number in first:

@@ -10,9 +10,12 @@
 #include "fitter/batch_back_end.hpp"
 #include "fitter/c/driftfit.h"
 #include "fitter/cuda/batch_fitter.hpp"
+#include "fitter/cuda/spot_finder.hpp"
 #include "fitter/gpufit/gpufit.h"
+#include "fitter/spots/localize.hpp"
 #include "support/catch.hpp"
 #include "support/pretended_cuda.hpp"
+#include "unit/fitter/drawn_frames.hpp"
 #include "unit/fitter/fits.hpp"
 
 namespace driftd::fitter {
@@ -69,6 +72,13 @@ std::unique_ptr<CudaBatchFitter> make_cuda_batch_fitter(const CudaBatchOptions& 
   const auto calls = pretended::batch_calls();
   pretended::state().trouble = trouble;
   return cuda::make_batch_fitter(cuda, calls);
+}
+std::unique_ptr<CudaSpotFinder> make_cuda_spot_finder(const CudaBatchOptions& cuda) {
+  const Trouble trouble = pretended::state().trouble;
+  const auto calls = pretended::batch_calls();
+  pretended::state().trouble = trouble;
+  return cuda::make_spot_finder({.devices = cuda.devices, .streams = 1, .chunk_bytes = 20'000},
+                                calls);
 }
 
 namespace {
@@ -188,6 +198,59 @@ TEST_CASE("Senseless arguments are no failure of the GPU") {
   CHECK_THROWS_WITH(back_end.fit(work.batch(), work.options, work.found, 1),
                     contains("max_iterations"));
   CHECK(back_end.on_gpu());
+}
+
+/// Frames with pixels that are gone, whose spots are to be found and fitted.
+struct SpotWork {
+  static constexpr int kWidth = 90, kHeight = 61;
+  std::vector<std::uint16_t> pixels;
+  std::vector<float> variances = std::vector<float>(kWidth * kHeight, 2.0f);
+  Frames frames;
+  FitOptions options;
+
+  SpotWork() : pixels(test::drawn<std::uint16_t>({kWidth, kHeight, PixelType::U16}, 7, 100, 3, 5)) {
+    for (std::size_t i = 40; i < variances.size(); i += 307) variances[i] = 1e6f;
+    frames = {.pixels = pixels.data(),
+              .type = PixelType::U16,
+              .width_px = kWidth,
+              .height_px = kHeight,
+              .count = 7,
+              .row_bytes = kWidth * 2,
+              .frame_bytes = kWidth * kHeight * 2,
+              .variances_adu2 = variances.data()};
+    options.estimator = Estimator::PoissonLikelihood;
+  }
+  std::vector<PicassoLocalization> localized(BatchBackEnd& back_end) const {
+    GpuSearch gpu;
+    return FrameSpots(frames, options, box_of(kSide), 0).localize(back_end, gpu, kSide, 1, 3, 1);
+  }
+};
+
+TEST_CASE("Spots are found and fitted by a GPU as by the CPU, which goes on where it fails") {
+  const SpotWork work;
+  BatchBackEnd cpu(BackEnd::Cpu);
+  const auto expected = work.localized(cpu);
+  REQUIRE(expected.size() > 20);
+  const auto is_right = [&](const std::vector<PicassoLocalization>& found) {
+    return found.size() == expected.size() &&
+           std::memcmp(found.data(), expected.data(), found.size() * sizeof(found[0])) == 0;
+  };
+  pretended::state() = {};
+  BatchBackEnd gpu(BackEnd::Cuda);
+  CHECK(is_right(work.localized(gpu)));
+  CHECK(pretended::state().fitted >= expected.size());
+  for (const auto& [trouble, says] : pretended::both(pretended::later(), pretended::of_memory())) {
+    pretended::state() = {};
+    BatchBackEnd automatic(BackEnd::Auto), by_name(BackEnd::Cuda);
+    pretended::state().trouble = trouble;
+    CHECK(is_right(work.localized(automatic)));
+    CHECK(!automatic.on_gpu());
+    CHECK_THAT(automatic.reason(), contains("CUDA: "));
+    CHECK(is_right(work.localized(automatic)));
+    CHECK_THROWS_AS(work.localized(by_name), FitterError);
+    CHECK(by_name.on_gpu());
+  }
+  pretended::state() = {};
 }
 
 /// A fitter of libdriftfit, destroyed with this.

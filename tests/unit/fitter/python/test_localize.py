@@ -71,13 +71,15 @@ class AsTheProgram(unittest.TestCase):
         for more in ({}, {"side": 8, "model": "elliptical", "estimator": "least_squares", "gain": 0.46, "offset": 100.0},
                      {"side": 7, "estimator": "poisson", "gain": 0.46, "offset": 100.0, "read_noise": 1.5, "integrated": True},
                      {"estimator": "poisson", "gain": 0.2, "offset": 100.0, "excess_noise": 2.0},
+                     {"side": 7, "estimator": "weighted_least_squares", "gain": 0.46, "offset": 100.0, "read_noise": 1.5},
+                     {"estimator": "weighted_least_squares", "model": "elliptical"},
                      {"saturation": 900.0, "min_net_gradient": 1500.0}):
             with self.subTest(more):
                 words = []
                 for name, value in more.items():
                     name = {"side": "roi"}.get(name, name)
                     words += ["--integrated"] if name == "integrated" else [
-                        f"--{name.replace('_', '-')}", str(value).replace("_", "-")]
+                        f"--{name.replace('_', '-')}", str(value).replace("weighted_least_squares", "weighted").replace("_", "-")]
                 for threads in 1, 3:
                     self.assert_same(driftd_fit.localize(frames, backend="cpu", threads=threads, **more),
                                      self.program(frames, *words))
@@ -181,7 +183,6 @@ class Refused(unittest.TestCase):
                 (lambda: driftd_fit.localize(frames, first=-1), ValueError, "first is -1; allowed are whole numbers 0 to 4294967295"),
                 (lambda: driftd_fit.localize(drawn(3), first=2**32 - 2), ValueError,
                  "first + 3 frames - 1 is 4294967296; allowed are whole numbers 0 to 4294967295"),
-                (lambda: driftd_fit.localize(frames, estimator="weighted_least_squares"), ValueError, "weights are given to"),
                 (lambda: driftd_fit.localize(frames, side=9, gain_map=bad["gain_map"]), ValueError,
                  "gain_map is 0.000000 in column 4, row 3"),
                 (lambda: driftd_fit.localize(frames, estimator="poisson", **gone), ValueError, "half of the pixels"),
@@ -202,6 +203,35 @@ class Refused(unittest.TestCase):
         self.assertGreater(len(driftd_fit.localize(drawn(2), backend="cpu")), 5)
         driftd_fit.use_instruction_set("auto")
         self.assertEqual(driftd_fit.instruction_set(), best)
+
+
+class OnGpu(unittest.TestCase):
+    def setUp(self):
+        try:
+            self.gpu = driftd_fit.Fitter("cuda")
+        except driftd_fit.FitError as error:
+            self.skipTest(f"SKIPPED: {error}")
+        self.addCleanup(self.gpu.close)
+
+    def test_spots_are_those_of_the_cpu_with_every_map_and_fits_agree(self):
+        frames, made = drawn(40), maps()
+        wide = np.zeros((40, HEIGHT + 3, WIDTH + 5), np.uint16)
+        wide[:, 1:-2, 4:-1] = frames
+        for some in frames, wide[:, 1:-2, 4:-1], np.minimum(frames, 255).astype(np.uint8), frames.astype(np.float32):
+            for names in (), ("variance_map",), ("gain_map", "offset_map", "variance_map"):
+                with self.subTest(names, dtype=some.dtype):
+                    given = {name: made[name] for name in names}
+                    more = given | ({} if "gain_map" in names else {"gain": 0.45, "offset": 100.0})
+                    spots = self.gpu.find_spots(some, 9, **given)
+                    self.assertEqual(spots.tobytes(), driftd_fit.find_spots(some, 9, backend="cpu", **given).tobytes())
+                    for estimator in ("poisson", "weighted_least_squares") if names else ("implicit", "least_squares"):
+                        locs = self.gpu.localize(some, 9, estimator=estimator, **more)
+                        cpu = driftd_fit.localize(some, 9, estimator=estimator, backend="cpu", **more)
+                        self.assertGreater(len(cpu), 100)
+                        np.testing.assert_array_equal(locs[["frame", "net_gradient"]], cpu[["frame", "net_gradient"]])
+                        for axis in "xy":
+                            self.assertLess((np.abs(locs[axis] - cpu[axis]) / cpu[f"lp{axis}"]).max(), 0.05)
+        self.assertEqual(self.gpu.backend, "cuda")
 
 
 if __name__ == "__main__":

@@ -406,20 +406,49 @@ class Manners(WithFolder):
             self.assertEqual("frames" in done.stderr, shown, done.stderr)
             self.assertEqual(done.stdout, "")
 
-    def test_interrupted_leaves_nothing(self):
+    def running(self, *more, **how):
+        """A run that has begun to write results, of 100,000 frames without spots."""
         file = self.folder / "large.raw"
-        with open(file, "wb") as out:  # sparse: 100,000 frames without spots
+        with open(file, "wb") as out:  # sparse
             out.truncate(100_000 * 256 * 256 * 2)
         child = subprocess.Popen([PROGRAM, file, "--width", "256", "--height", "256", "--type",
-                                  "u16", "--every-spot", "-o", self.folder / "out"],
-                                 stderr=subprocess.PIPE, text=True)
+                                  "u16", "--every-spot", "-o", self.folder / "out", *more],
+                                 stderr=subprocess.PIPE, text=True, **how)
         end = time.monotonic() + 30
         while len(self.left()) < 2 and time.monotonic() < end:
             time.sleep(0.01)
+        return child
+
+    def test_interrupted_or_hung_up_leaves_nothing(self):
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            with self.subTest(number):
+                child = self.running()
+                child.send_signal(number)
+                self.assertIn("interrupted", child.communicate(timeout=60)[1])
+                self.assertEqual(child.returncode, 130)
+                self.assertEqual(self.left(), ["large.raw"])
+
+    def test_under_nohup_a_hangup_ends_nothing(self):
+        child = self.running(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        child.send_signal(signal.SIGHUP)
+        time.sleep(0.3)  # some blocks
+        self.assertIsNone(child.poll())
         child.send_signal(signal.SIGINT)
-        self.assertIn("interrupted", child.communicate(timeout=60)[1])
+        child.communicate(timeout=60)
         self.assertEqual(child.returncode, 130)
-        self.assertEqual(self.left(), ["large.raw"])
+
+    def test_results_are_written_though_nobody_reads_what_is_said(self):
+        stack, _ = drifting(60)
+        read, write = os.pipe()
+        os.close(read)
+        try:
+            done = subprocess.run([PROGRAM, self.write_raw(stack), "--progress", "--every-spot", "-o", self.folder / "out"],
+                                  stdout=write, stderr=write)
+        finally:
+            os.close(write)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual([name for name in self.left() if name.startswith((".", "out"))],
+                         ["out_locs.hdf5", "out_locs.yaml", "out_thunderstorm.csv"])
 
 
 if __name__ == "__main__":

@@ -192,6 +192,20 @@ class Again(WithShards):
         self.assertIn("Input Stamp is ", self.shard(1, 2, code=3))
         self.assertEqual(self.times(1, 2), before)
 
+    def test_a_stack_of_the_same_name_size_and_second_is_another_one(self):
+        for name, write in (("raw", lambda frames: self.write_raw(frames)), ("tif", lambda frames: self.write_tiff(frames))):
+            with self.subTest(name):
+                self.out = self.folder / name
+                for seed, code in (0, 0), (0, 0), (1, 3):
+                    self.stack = write(drifting(self.FRAMES, seed=seed)[0])
+                    os.utime(self.stack, (1e9, 1e9))
+                    said = self.shard(1, 2, code=code)
+                self.assertIn("Input Stamp is ", said)
+
+    def write_tiff(self, frames):
+        (self.folder / "stack.tif").write_bytes(tiff_of(frames, ""))
+        return self.folder / "stack.tif"
+
     def test_one_file_by_several_of_its_names_is_the_same_stack(self):
         self.shard(1, 2)
         self.stack = f"{self.folder}/../{self.folder.name}/./{self.stack.name}"
@@ -418,6 +432,44 @@ class Killed(WithShards):
                 self.assertIn("--shard 1/2 (frames 0 to 19)", self.merge(code=1))
             self.assertEqual("already" in self.shard(1, 2), named == 3)
             self.assertEqual({end: self.file(1, 2, end).read_bytes() for end in ENDS}, held)
+
+
+class OnGpu(WithShards):
+    """Bits are those of one run on the GPU; against the CPU's fits they differ by rounding, and the spots found not at all."""
+
+    def setUp(self):
+        super().setUp()
+        done = subprocess.run([PROGRAM, self.stack, "--every-spot", "--backend", "cuda", "-o", self.folder / "one"],
+                              capture_output=True, text=True)
+        if done.returncode == 4:
+            self.skipTest("SKIPPED: " + done.stderr.strip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def rows(self):
+        with h5py.File(self.folder / "one_locs.hdf5") as file:
+            return file["locs"][:]
+
+    def test_shards_of_a_gpu_make_what_its_one_run_makes(self):
+        expected = {end: self.taken(f"one_{end}") for end in ENDS}
+        self.assertIn("Back End: CUDA\n", expected["locs.yaml"].decode())
+        self.shards(3, "--backend", "cuda")
+        self.merge()
+        self.assertEqual({end: self.taken(f"out_{end}") for end in ENDS}, expected)
+
+    def test_spots_are_those_of_the_cpu_and_fits_agree(self):
+        for more in [], ["--estimator", "poisson", "--gain", 0.46, "--offset", 100], ["--estimator", "weighted"], [
+                "--search", "swarm"], ["--min-net-gradient", 300]:
+            with self.subTest(more):
+                rows = []
+                for back_end in "cuda", "cpu":
+                    said = self.run_program(self.stack, "--every-spot", "--overwrite", "--backend", back_end, "-o",
+                                            self.folder / "one", *more)
+                    rows.append((re.search(r"\d+ spots found", said)[0], self.rows()))
+                self.assertEqual(rows[0][0], rows[1][0])
+                gpu, cpu = rows[0][1], rows[1][1]
+                np.testing.assert_array_equal(gpu[["frame", "net_gradient"]], cpu[["frame", "net_gradient"]])
+                for axis in "xy":
+                    self.assertLess((np.abs(gpu[axis] - cpu[axis]) / cpu[f"lp{axis}"]).max(), 0.05)
 
 
 if __name__ == "__main__":
