@@ -18,7 +18,7 @@ constexpr double kTrustedSd = 2;
 constexpr double kExcessShare = 0.7, kExcessSd = 5;
 
 /// The two curves about a dimness, and how far it is from the one to the other.
-struct Pair {
+struct Neighbours {
   const WidthCurve& bright;
   const WidthCurve& dim;
   double share = 0;
@@ -102,7 +102,7 @@ AxialReading BrightnessCurves::read(const SpotFit& fit) const noexcept {
     reading.z_nm += share * (dim.z_nm - reading.z_nm);
     reading.sd_nm += share * (dim.sd_nm - reading.sd_nm);
   }
-  const Pair pair{curves_[i], curves_[next], share};
+  const Neighbours pair{curves_[i], curves_[next], share};
   if (!pair.is_single(fit, reading.z_nm)) return {};
   reading.sd_nm *= std::max(1.0, pair.misfit(fit, reading.z_nm) / kTrustedSd);
   return reading;
