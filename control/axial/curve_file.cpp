@@ -64,6 +64,8 @@ fitter::Estimator without_order(fitter::Estimator estimator) {
                                                               : estimator;
 }
 
+using Knots = std::vector<WidthCurve::Knot>;
+
 /// What the keys of a file are read into.
 struct Parts {
   AxialMethod method = AxialMethod::Astigmatic;
@@ -71,8 +73,43 @@ struct Parts {
   CurveFits fits;
   CurveNotes notes;
   WidthCurve::Range range;
-  std::vector<WidthCurve::Knot> knots;
+  Knots knots;
+  std::vector<Knots> dimmer;
 };
+
+/// z and both widths, and behind them what is known of scatter, dimness and excess.
+void read_knot(yaml::Section& file, const YAML::Node& node, const std::string& path, Knots& knots) {
+  constexpr std::size_t kFewest = 3, kMost = 6;
+  const bool more = node.IsSequence() && node.size() > kFewest && node.size() <= kMost;
+  const auto row = file.reader().numbers(path, node, more ? node.size() : kFewest, {-1e5, 1e5});
+  if (!row) return;
+  for (const std::size_t i : {1U, 2U}) {
+    if (yaml::in_range((*row)[i], kWidth)) continue;
+    file.reader().refuse(path, node, "widths above 0 up to 100 px, behind z");
+    return;
+  }
+  WidthCurve::Knot knot{(*row)[0], (*row)[1], (*row)[2]};
+  if (row->size() > 3) knot.scatter = (*row)[3];
+  if (row->size() > 4) knot.dimness = (*row)[4];
+  if (row->size() > 5) knot.excess = (*row)[5];
+  knots.push_back(knot);
+}
+
+/// The same of a curve, with as much behind the widths as it knows.
+std::string knots_text(const WidthCurve& curve, const std::string& indent) {
+  std::string text;
+  for (const WidthCurve::Knot& knot : curve.knots()) {
+    text += indent + "- [" + number(knot.z_nm, 3) + ", " + number(knot.sigma_x_px, 6) + ", " +
+            number(knot.sigma_y_px, 6);
+    if (knot.scatter != curve.scatter_factor() || knot.dimness > 0) {
+      text += ", " + number(knot.scatter, 3);
+      if (knot.dimness > 0) text += ", " + number(knot.dimness, 7);
+      if (knot.dimness > 0 && std::isfinite(knot.excess)) text += ", " + number(knot.excess, 8);
+    }
+    text += "]\n";
+  }
+  return text;
+}
 
 Parts read_parts(yaml::Section& file) {
   Parts parts;
@@ -99,14 +136,13 @@ Parts read_parts(yaml::Section& file) {
   if (!file.has("knots"))
     file.reject("knots", "a list of [z nm, sigma_x px, sigma_y px]", "nothing");
   file.each("knots", [&](const YAML::Node& node, const std::string& path) {
-    const auto row = file.reader().numbers(path, node, 3, {-1e5, 1e5});
-    if (!row) return;
-    for (const std::size_t i : {1U, 2U}) {
-      if (yaml::in_range((*row)[i], kWidth)) continue;
-      file.reader().refuse(path, node, "widths above 0 up to 100 px, behind z");
-      return;
-    }
-    parts.knots.push_back({(*row)[0], (*row)[1], (*row)[2]});
+    read_knot(file, node, path, parts.knots);
+  });
+  file.each("dimmer", [&](const YAML::Node& node, const std::string& path) {
+    if (!node.IsSequence()) return file.reader().refuse(path, node, "a list as `knots`");
+    Knots& knots = parts.dimmer.emplace_back();
+    for (std::size_t i = 0; i < node.size(); ++i)
+      read_knot(file, node[i], path + "[" + std::to_string(i) + "]", knots);
   });
   file.finish();
   return parts;
@@ -154,10 +190,14 @@ CurveFile read_curve_file(const std::filesystem::path& path) {
     }
     Parts parts = read_parts(file);
     if (!mistakes.empty()) fail(path, mistakes);
-    return {.curve =
-                WidthCurve(std::move(parts.knots), parts.scatter_factor, parts.method, parts.range),
-            .fits = parts.fits,
-            .notes = parts.notes};
+    CurveFile read{.curve = WidthCurve(std::move(parts.knots), parts.scatter_factor, parts.method,
+                                       parts.range),
+                   .fits = parts.fits,
+                   .notes = parts.notes};
+    for (Knots& knots : parts.dimmer)
+      read.dimmer.emplace_back(std::move(knots), parts.scatter_factor, parts.method, parts.range);
+    curves_of(read);  // that they are curves of one instrument
+    return read;
   } catch (const WidthCurveError& error) {
     throw CurveFileError(path.string() + ": " + error.what());
   }
@@ -190,11 +230,17 @@ std::string curve_text(const CurveFile& file) {
   if (file.notes.photons > 0) line("photons", number(file.notes.photons, 0));
   if (file.notes.predicted_sd_nm > 0)
     line("predicted_sd_nm", number(file.notes.predicted_sd_nm, 2));
-  text += "knots:  # z nm, sigma_x px, sigma_y px\n";
-  for (const WidthCurve::Knot& knot : curve.knots())
-    text += "  - [" + number(knot.z_nm, 3) + ", " + number(knot.sigma_x_px, 6) + ", " +
-            number(knot.sigma_y_px, 6) + "]\n";
+  text += "knots:  # z nm, sigma_x px, sigma_y px; where known, scatter, dimness, excess\n";
+  text += knots_text(curve, "  ");
+  if (!file.dimmer.empty()) text += "dimmer:  # the same of dimmer markers\n";
+  for (const WidthCurve& dim : file.dimmer) text += "  -\n" + knots_text(dim, "    ");
   return text;
+}
+
+BrightnessCurves curves_of(const CurveFile& file) {
+  std::vector<WidthCurve> curves{file.curve};
+  curves.insert(curves.end(), file.dimmer.begin(), file.dimmer.end());
+  return BrightnessCurves(std::move(curves));
 }
 
 std::string why_not_for(const CurveFits& curve, const CurveFits& fits) {

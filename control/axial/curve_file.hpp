@@ -8,8 +8,9 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
-#include "control/axial/width_curve.hpp"
+#include "control/axial/brightness_curves.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::control {
@@ -40,7 +41,10 @@ struct CurveFile {
   WidthCurve curve;
   std::optional<CurveFits> fits;  ///< nothing: Picasso's, which does not say
   CurveNotes notes = {};
+  std::vector<WidthCurve> dimmer = {};  ///< those of dimmer markers, ascending
 };
+/// All curves of a file. @throws WidthCurveError
+BrightnessCurves curves_of(const CurveFile& file);
 
 /// driftd's or Picasso's, told by its keys. @throws CurveFileError
 CurveFile read_curve_file(const std::filesystem::path& path);

@@ -106,6 +106,11 @@ WidthCurve::WidthCurve(std::vector<Knot> knots, double scatter_factor, AxialMeth
   check_knots(knots_, method);
   std::vector<double> z, x, y;
   for (Knot& knot : knots_) {
+    if (knot.scatter == 0) knot.scatter = scatter_factor;
+    if (!(knot.scatter >= kLeastScatter && knot.scatter <= kMostScatter))
+      throw WidthCurveError("the scatter of the knot at " + number(knot.z_nm, 1) + " nm is " +
+                            number(knot.scatter, 2) + "; allowed are " + number(kLeastScatter, 1) +
+                            " to " + number(kMostScatter, 0) + ", and 0: the curve's");
     if (method == AxialMethod::Defocus) knot.sigma_y_px = knot.sigma_x_px;
     z.push_back(knot.z_nm);
     x.push_back(knot.sigma_x_px);
@@ -197,6 +202,26 @@ double WidthCurve::sigma_y_px_per_nm(double z_nm) const noexcept {
   const double z = std::clamp(z_nm, knots_.front().z_nm, knots_.back().z_nm);
   const std::size_t i = piece_at(z);
   return slope_of(y_[i], z - knots_[i].z_nm);
+}
+
+double WidthCurve::between_knots(double Knot::*value, double z_nm) const noexcept {
+  const double z = std::clamp(z_nm, knots_.front().z_nm, knots_.back().z_nm);
+  const std::size_t i = piece_at(z);
+  const Knot& low = knots_[i];
+  const Knot& high = knots_[i + 1];
+  return low.*value + (high.*value - low.*value) * (z - low.z_nm) / (high.z_nm - low.z_nm);
+}
+
+double WidthCurve::scatter(double z_nm) const noexcept {
+  return between_knots(&Knot::scatter, z_nm);
+}
+
+double WidthCurve::dimness(double z_nm) const noexcept {
+  return between_knots(&Knot::dimness, z_nm);
+}
+
+double WidthCurve::excess(double z_nm) const noexcept {
+  return between_knots(&Knot::excess, z_nm);
 }
 
 double WidthCurve::misfit(double z_nm, double sigma_x, double sigma_y,
@@ -294,7 +319,7 @@ AxialReading WidthCurve::read(double sigma_x, double sigma_y,
 double WidthCurve::sd_nm(double z_nm, const WidthVariance& v) const noexcept {
   const Weights weights(v, method_);
   const double dx = sigma_x_px_per_nm(z_nm), dy = sigma_y_px_per_nm(z_nm);
-  return scatter_factor_ / std::sqrt(weights.product(dx, dy, dx, dy));
+  return scatter(z_nm) / std::sqrt(weights.product(dx, dy, dx, dy));
 }
 
 }  // namespace driftd::control

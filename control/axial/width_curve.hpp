@@ -46,6 +46,12 @@ class WidthCurve {
  public:
   struct Knot {
     double z_nm, sigma_x_px, sigma_y_px;
+    /// What z scatters here over what it would tell by the fits alone (standard deviations), which
+    /// is not the same along the curve; 0: the curve's scatter_factor.
+    double scatter = 0;
+    double dimness = 0;  ///< of the fits that gave the widths (brightness_curves.hpp); 0: not known
+    /// What chi-square of a pixel has over 1, for each electron of the marker; NaN: not known.
+    double excess = std::numeric_limits<double>::quiet_NaN();
   };
   struct Range {
     double lower_nm = -std::numeric_limits<double>::infinity();
@@ -78,11 +84,15 @@ class WidthCurve {
   /// range.
   double crossing_nm() const noexcept { return crossing_nm_; }
   double scatter_factor() const noexcept { return scatter_factor_; }
+  /// The knots', linear between them.
+  double scatter(double z_nm) const noexcept;
+  double dimness(double z_nm) const noexcept;
+  double excess(double z_nm) const noexcept;
   AxialMethod method() const noexcept { return method_; }
   const std::vector<Knot>& knots() const noexcept { return knots_; }
 
   /// z where (s - s(z))' C^-1 (s - s(z)) is least, and 1 / sqrt(s'(z)' C^-1 s'(z)) times the
-  /// scatter factor. Defocus: of sigma_x alone.
+  /// scatter there. Defocus: of sigma_x alone.
   ///
   /// Not measured where that is outside the range; where the widths are further from the curve than
   /// a tenth of themselves and five standard deviations; and where two places of the curve explain
@@ -96,6 +106,7 @@ class WidthCurve {
   struct Weights;
   struct Match;
   std::size_t piece_at(double z_nm) const noexcept;
+  double between_knots(double Knot::*value, double z_nm) const noexcept;
   Match match_near(std::size_t knot, double sigma_x_px, double sigma_y_px,
                    const Weights& weights) const noexcept;
   double misfit(double z_nm, double sigma_x_px, double sigma_y_px,

@@ -92,6 +92,37 @@ TEST_CASE("a curve that was written is read back with all it says") {
   CHECK(read.notes.predicted_sd_nm == Approx(3.25));
 }
 
+TEST_CASE("curves of dimmer markers are read back with scatter, dimness and excess") {
+  const auto curve_of = [](double dimness, double shrink) {
+    std::vector<WidthCurve::Knot> knots;
+    for (double z = -600; z <= 600; z += 40)
+      knots.push_back({z, shrink * width_px(z, 220), shrink * width_px(z, -220), 1.5 + z / 1000,
+                       dimness, 3.2e-4});
+    return WidthCurve(knots, 1.37, AxialMethod::Astigmatic, {-420, 390});
+  };
+  const CurveFile written{
+      curve_of(1.5e-3, 1), some_fits(), {}, {curve_of(1e-2, 0.97), curve_of(0.1, 0.95)}};
+  const std::string text = curve_text(written);
+  const CurveFile read = File(text).read();
+  REQUIRE(read.dimmer.size() == 2);
+  const BrightnessCurves curves = curves_of(read);
+  CHECK(curves.curves()[0].dimness(10) == Approx(1.5e-3));
+  CHECK(curves.curves()[2].dimness(10) == Approx(0.1));
+  CHECK(curves.curves()[1].sigma_x_px(55) == Approx(written.dimmer[0].sigma_x_px(55)).margin(2e-6));
+  CHECK(curves.curves()[1].scatter(120) == Approx(1.62));
+  CHECK(curves.curves()[1].excess(120) == Approx(3.2e-4));
+  CHECK(curves.curves()[1].upper_nm() == Approx(390));
+  // A file of one plain curve knows none of it.
+  const CurveFile plain = File(curve_text({a_curve(), some_fits(), {}})).read();
+  CHECK(plain.dimmer.empty());
+  CHECK(plain.curve.scatter(0) == Approx(1.37));
+  CHECK(plain.curve.dimness(0) == 0);
+  CHECK(std::isnan(plain.curve.excess(0)));
+  CHECK_THAT(File(replaced(text, "0.0100000", "0.0000100")).refusal(), contains("does not grow"));
+  CHECK_THAT(File(replaced(text, "0.0100000", "0.0100000, 1, 2")).refusal(),
+             contains("dimmer[0][0]"));
+}
+
 TEST_CASE("a curve of defocus says so in its file") {
   CurveFits fits = some_fits();
   fits.model = fitter::Model::CircularGaussian;
