@@ -98,7 +98,7 @@ class Axial(unittest.TestCase):
             self.assertIn("fitter.roi_px", str(refused.exception))  # which a curve of another ROI would change
             write_curve(rig.folder / "curve.yaml", scatter_factor=2)
             rig.client.request("reload")
-            rig.sleep(0.3)
+            rig.sleep(1)
             self.assertAlmostEqual(rig.status()["axial"]["sd_nm"] / before, 2, delta=0.5)
 
     def test_a_flat_configuration_has_no_z(self):

@@ -53,7 +53,7 @@ TEST_CASE("z that cannot be read is null, and x and y go on") {
   measure_z(bench);
   bench.command_here(LoopCommand::Kind::Lock);
   bench.frames(30);
-  bench.frames(10, {.z_nm = 800});
+  bench.frames(10, {.z_nm = 650});
   bench.frames(10);
   bench.frames(10, {.saturated = true});
   bench.run();
@@ -106,11 +106,9 @@ TEST_CASE("where z is measured the loop's thread neither allocates nor frees") {
   bench.frames(10, {.markers_shown = false});
   bench.frames(10, {.saturated = true});
   bench.at_here([&bench] {  // what a reload with another curve sends
-    driftd::test::watch_this_thread(false);
     bench.config.axial.read =
         std::make_shared<const control::WidthCurve>(control::test::huang_curve(1.5));
     bench.reload();
-    driftd::test::watch_this_thread(true);
   });
   bench.frames(40, {.z_nm = 30});
   const LoopReport report = bench.run();
@@ -118,33 +116,56 @@ TEST_CASE("where z is measured the loop's thread neither allocates nor frees") {
   REQUIRE(driftd::test::watched_allocations() == 0);
 }
 
-TEST_CASE("a reflected spot is z by its place, with markers and without") {
-  for (const bool with_markers : {true, false}) {
+namespace {
+
+/// The third of the bench's spots, which moves with the drift, is the reflected one.
+void reflect(Bench& bench, bool with_markers) {
+  config::Config& c = bench.config;
+  c.axial.method = control::AxialMethod::Reflection;
+  c.reflection = {.x_px = daemon::test::kOffsetXPx + 53.6,
+                  .y_px = daemon::test::kOffsetYPx + 46.9,
+                  .roi_px = 24,
+                  .nm_per_px = 40,
+                  .angle_deg = 180};
+  bench.ports.reflection = make_reflection_reader(c, camera::PixelFormat::Mono16);
+  bench.first_markers = daemon::test::ScriptedCamera::markers();
+  bench.first_markers.erase(bench.first_markers.begin() + 2);
+  if (!with_markers) bench.first_markers.clear();
+}
+
+}  // namespace
+
+TEST_CASE("a reflected spot is z by its place, from the markers' reference") {
+  Bench bench;
+  reflect(bench, true);
+  bench.command_here(LoopCommand::Kind::Lock);
+  bench.stage_obeys = false;
+  bench.frames(20, {.drift_nm = {50, 0}});
+  bench.frames(20, {.drift_nm = {65, 10}});
+  bench.run();
+  const auto positions = bench.of("position");
+  REQUIRE(positions.size() == 40);
+  CHECK(positions[18]["z_nm"].get<double>() == Approx(0).margin(0.5));
+  CHECK(positions[30]["z_nm"].get<double>() == Approx(-6).margin(0.5));
+  CHECK(positions[30]["z_sd_nm"].get<double>() < 1);
+  CHECK(positions[30]["valid"] == true);
+}
+
+TEST_CASE("without markers there may be z alone") {
+  const auto report_after = [](daemon::test::ScriptedCamera::Step last) {
     Bench bench;
-    config::Config& c = bench.config;
-    c.axial.method = control::AxialMethod::Reflection;
-    // The third of the bench's spots, which moves with the drift.
-    c.reflection = {.x_px = daemon::test::kOffsetXPx + 53.6,
-                    .y_px = daemon::test::kOffsetYPx + 46.9,
-                    .roi_px = 24,
-                    .nm_per_px = 40,
-                    .angle_deg = 180};
-    bench.ports.reflection = make_reflection_reader(c, camera::PixelFormat::Mono16);
-    auto markers = daemon::test::ScriptedCamera::markers();
-    markers.erase(markers.begin() + 2);
-    bench.first_markers = with_markers ? markers : std::vector<control::Marker>{};
+    reflect(bench, false);
     bench.frames(20);
-    bench.frames(20, {.drift_nm = {100, 30}});  // a pixel
-    bench.frames(20, {.drift_nm = {900, 0}});   // to the region's edge
-    bench.frames(5, {.markers_shown = false});
-    bench.run();
-    const auto positions = bench.of("position");
-    REQUIRE(positions.size() == 65);
-    CHECK(positions[19]["z_nm"].get<double>() == Approx(0).margin(1));
-    CHECK(positions[30]["z_nm"].get<double>() == Approx(-40).margin(1));
-    CHECK(positions[30]["z_sd_nm"].get<double>() < 1);
-    CHECK(positions[50]["z_nm"].is_null());
-    CHECK(positions[62]["z_nm"].is_null());
-    CHECK(positions[30]["valid"] == with_markers);
-  }
+    bench.frames(10, last);
+    return bench.run();
+  };
+  const LoopReport moved = report_after({.drift_nm = {100, 30}});  // a pixel along x
+  CHECK(moved.axial.valid);
+  CHECK(moved.axial.z_nm == Approx(-40).margin(0.5));
+  CHECK_FALSE(moved.drift.valid);
+  const LoopReport gone = report_after({.drift_nm = {1000, 0}});  // to the region's edge
+  CHECK_FALSE(gone.axial.valid);
+  CHECK(gone.axial.reason == control::AxialReason::OutOfRange);
+  CHECK(report_after({.markers_shown = false}).axial.reason == control::AxialReason::Dark);
+  CHECK(report_after({.saturated = true}).axial.reason == control::AxialReason::Saturated);
 }
