@@ -594,7 +594,7 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
     const std::string z = number(position_, "/witness_z_nm", "{:+.3f}");
     lines.push_back(pair("witnesses", number(position_, "/witness_x_nm", "{:+.3f}"),
                          number(position_, "/witness_y_nm", "{:+.3f}"),
-                         z == "-" ? "" : "   z " + z + " nm"));
+                         z == "-" || !has_axial(status_) ? "" : "   z " + z + " nm"));
   }
   add_pattern(status_, lines);
   const json& total = correction_.is_object() ? correction_ : drift;

@@ -19,6 +19,10 @@ bool is_of_pattern(const MarkersReport::Entry& entry) {
                                       entry.result.health == MarkerHealth::Outlier);
 }
 
+bool has_z(const MarkersReport::Entry& entry) {
+  return entry.axial.referenced && std::isfinite(entry.reference.z_nm);
+}
+
 }  // namespace
 
 void PatternWatch::Mean::forget(double kept) {
@@ -42,13 +46,15 @@ void PatternWatch::see(const MarkersReport& report, double pixel_size_nm) {
   pixel_size_nm_ = pixel_size_nm;
   tracks_.resize(report.count);
   // What all markers have in common is the drift, which a marker may miss that is not always seen.
-  std::vector<double> x_nm, y_nm;
+  std::vector<double> x_nm, y_nm, z_nm;
   for (std::size_t i = 0; i < report.count; ++i) {
     if (!is_of_pattern(report.entries[i])) continue;
     x_nm.push_back(report.entries[i].result.displacement_nm.x);
     y_nm.push_back(report.entries[i].result.displacement_nm.y);
+    if (has_z(report.entries[i])) z_nm.push_back(report.entries[i].axial.displacement_nm);
   }
   const control::Vec2 common_nm = {median(std::move(x_nm)), median(std::move(y_nm))};
+  const double common_z_nm = median(std::move(z_nm));
   for (std::size_t i = 0; i < report.count; ++i) {
     const MarkersReport::Entry& entry = report.entries[i];
     Track& track = tracks_[i];
@@ -57,20 +63,28 @@ void PatternWatch::see(const MarkersReport& report, double pixel_size_nm) {
         track.reference_px.y != reference_px.y)
       track = {.id = entry.marker.id, .reference_px = reference_px};
     track.reference_nm2 = entry.reference.variance_nm2;
-    for (Mean* mean : {&track.x_nm, &track.y_nm}) mean->forget(kept);
+    // Its z has a zero of its own, which may come later.
+    if (!(track.z_reference_nm == entry.reference.z_nm)) track.z_nm = {};
+    track.z_reference_nm = entry.reference.z_nm;
+    track.z_reference_nm2 = entry.reference.z_variance_nm2;
+    for (Mean* mean : {&track.x_nm, &track.y_nm, &track.z_nm}) mean->forget(kept);
     if (!is_of_pattern(entry)) continue;
     const control::MarkerObservation& o = entry.observation;
     track.x_nm.add(entry.result.displacement_nm.x - common_nm.x,
                    std::pow(o.x_sd_px * pixel_size_nm, 2));
     track.y_nm.add(entry.result.displacement_nm.y - common_nm.y,
                    std::pow(o.y_sd_px * pixel_size_nm, 2));
+    if (has_z(entry))
+      track.z_nm.add(entry.axial.displacement_nm - common_z_nm, std::pow(entry.axial.sd_nm, 2));
   }
 }
 
 control::PatternChange PatternWatch::change() const {
   constexpr double kSeldom = 0.05;  // of the one seen most often
   double most = 0;
+  double most_z = 0;
   for (const Track& track : tracks_) most = std::max(most, track.x_nm.weight);
+  for (const Track& track : tracks_) most_z = std::max(most_z, track.z_nm.weight);
   std::vector<control::PatternMarker> markers;
   for (const Track& track : tracks_) {
     if (!(track.x_nm.weight > kSeldom * most)) continue;
@@ -81,6 +95,9 @@ control::PatternChange PatternWatch::change() const {
         {.place_nm = {track.reference_px.x * pixel_size_nm_, track.reference_px.y * pixel_size_nm_},
          .moved_nm = {track.x_nm.value(), track.y_nm.value()},
          .variance_nm2 = variance_nm2});
+    if (!(track.z_nm.weight > kSeldom * most_z)) continue;
+    markers.back().z_moved_nm = track.z_nm.value();
+    markers.back().z_variance_nm2 = track.z_reference_nm2 + track.z_nm.variance();
   }
   return control::pattern_change(markers);
 }

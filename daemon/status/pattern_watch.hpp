@@ -39,7 +39,8 @@ class PatternWatch {
     std::uint32_t id = 0;
     control::Vec2 reference_px;
     double reference_nm2 = 0;
-    Mean x_nm = {}, y_nm = {};
+    Mean x_nm = {}, y_nm = {}, z_nm = {};
+    double z_reference_nm = 0, z_reference_nm2 = 0;
   };
 
   std::uint64_t frame_id_ = 0;

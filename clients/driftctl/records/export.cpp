@@ -113,8 +113,9 @@ std::vector<ScienceDrift> drifts_at_times(const ExportOptions& options, const Dr
   return drifts;
 }
 
-std::vector<ScienceDrift> drifts_of(const ExportOptions& options, const RecordFiles& record) {
-  DriftCurve curve;
+/// @param curve  an empty one, which the record fills
+std::vector<ScienceDrift> drifts_of(const ExportOptions& options, const RecordFiles& record,
+                                    DriftCurve& curve) {
   record.each_frames([&](std::span<const record::FrameRow> rows) { curve.add(rows); });
   if (curve.empty()) throw std::runtime_error("the record has no frame with a drift");
   std::vector<ScienceDrift> drifts;
@@ -155,7 +156,9 @@ std::vector<ScienceDrift> drifts_of(const ExportOptions& options, const RecordFi
          std::hypot(m[0] * d.x_sd_nm, m[1] * d.y_sd_nm),
          std::hypot(m[2] * d.x_sd_nm, m[3] * d.y_sd_nm),
          d.frames,
-         d.measured};
+         d.measured,
+         d.z_nm,
+         d.z_sd_nm};
   }
   return drifts;
 }
@@ -205,13 +208,18 @@ void write_thunderstorm(TextOutput& out, const std::vector<ScienceDrift>& drifts
   }
 }
 
-void write_drift_csv(TextOutput& out, const std::vector<ScienceDrift>& drifts) {
-  out.write("frame,x_nm,y_nm,x_sd_nm,y_sd_nm,frames_averaged\n");
+/// @param with_z  columns more, of a record with z
+void write_drift_csv(TextOutput& out, const std::vector<ScienceDrift>& drifts, bool with_z) {
+  out.write(fmt::format("frame,x_nm,y_nm,x_sd_nm,y_sd_nm,frames_averaged{}\n",
+                        with_z ? ",z_nm,z_sd_nm" : ""));
   for (std::size_t i = 0; i < drifts.size(); ++i) {
     const ScienceDrift& d = drifts[i];
-    out.write(d.measured ? fmt::format("{},{:.4f},{:.4f},{:.4f},{:.4f},{}\n", i, d.x_nm, d.y_nm,
-                                       d.x_sd_nm, d.y_sd_nm, d.frames)
-                         : fmt::format("{},,,,,0\n", i));
+    std::string line = d.measured ? fmt::format("{},{:.4f},{:.4f},{:.4f},{:.4f},{}", i, d.x_nm,
+                                                d.y_nm, d.x_sd_nm, d.y_sd_nm, d.frames)
+                                  : fmt::format("{},,,,,0", i);
+    if (with_z)
+      line += std::isfinite(d.z_nm) ? fmt::format(",{:.4f},{:.4f}", d.z_nm, d.z_sd_nm) : ",,";
+    out.write(line + '\n');
   }
 }
 
@@ -223,13 +231,14 @@ void export_drift(const ExportOptions& options, const RecordFiles& record) {
         "Picasso counts in pixels of the other camera: --pixel-size-nm says how large one is in "
         "the sample");
   }
-  const std::vector<ScienceDrift> drifts = drifts_of(options, record);
+  DriftCurve curve;
+  const std::vector<ScienceDrift> drifts = drifts_of(options, record, curve);
   std::vector<fs::path> inputs = options.files;
   inputs.insert(inputs.end(), {options.times, options.frame_ids});
   TextOutput out(options.output, inputs);
   if (options.format == Format::Picasso) write_picasso(out, drifts, options.pixel_size_nm);
   if (options.format == Format::Thunderstorm) write_thunderstorm(out, drifts);
-  if (options.format == Format::Csv) write_drift_csv(out, drifts);
+  if (options.format == Format::Csv) write_drift_csv(out, drifts, curve.has_z());
   out.keep();
   std::size_t missing = 0;
   for (const ScienceDrift& d : drifts) missing += d.measured ? 0 : 1;

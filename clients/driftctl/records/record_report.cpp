@@ -95,6 +95,14 @@ std::string facts(const RecordSummary& s, const record::Header& header, const st
                      last.disconnects - first.disconnects,
                      last.not_recorded - first.not_recorded)});
   }
+  if (s.z_frames > 0) {
+    rows.push_back({"z while locked, rms from its reference (it is not corrected)",
+                    number(s.locked_z_rms_nm, 2) + " nm"});
+    rows.push_back(
+        {"noise of a frame in z", s.z_axis ? number(s.z_axis->frame_noise_nm, 2) + " nm" : "-"});
+    rows.push_back({"frames with a drift, but without z",
+                    fmt::format("{}", s.valid > s.z_frames ? s.valid - s.z_frames : 0)});
+  }
   if (const record::PatternRow& last = s.pattern.last; last.time_ns != 0) {
     rows.push_back({"markers' pattern at the end, against its reference",
                     "turned " + with_sd(last.rotation_mrad, last.rotation_sd_mrad, 4, "mrad") +
@@ -143,7 +151,13 @@ std::string drift_plots(const RecordSummary& s) {
     return draw_plot({.title = title, .x_label = "time (s)", .y_label = "nm"},
                      {{"x", kBlue, s.time_s, x}, {"y", kOrange, s.time_s, y}}, bands);
   };
+  const std::vector<Curve> z = {{"z", kViolet, s.time_s, s.z_nm},
+                                {"witnesses", kGrey, s.time_s, s.witness_z_nm}};
   return plot("Drift from the reference; green ground: locked", s.x_nm, s.y_nm) +
+         (s.z_frames > 0
+              ? draw_plot({.title = "z from its reference", .x_label = "time (s)", .y_label = "nm"},
+                          z, bands)
+              : "") +
          plot("Witness markers: the check from outside the loop", s.witness_x_nm, s.witness_y_nm) +
          plot("Where the stage was told to be, from its place at lock", s.total_x_nm, s.total_y_nm);
 }
@@ -151,25 +165,32 @@ std::string drift_plots(const RecordSummary& s) {
 std::string analysis(const RecordSummary& s) {
   if (s.analysed_s <= 0) return "<p>No lock was long enough to be analysed.</p>\n";
   std::vector<Curve> spectra, allan;
-  const char* names[] = {"x", "y"};
-  const char* colours[] = {kBlue, kOrange};
+  struct Axis {
+    const char* name;
+    const char* colour;
+    const AxisReport* report;
+    const Spectrum* spectrum;
+  };
+  std::vector<Axis> axes = {{"x", kBlue, s.axes.data(), s.spectra.data()},
+                            {"y", kOrange, &s.axes[1], &s.spectra[1]}};
+  if (s.z_axis) axes.push_back({"z", kViolet, &*s.z_axis, &s.z_spectrum});
   std::vector<Row> lines;
-  for (std::size_t axis = 0; axis < 2; ++axis) {
-    const Spectrum& spectrum = s.spectra[axis];
-    Curve curve{.name = names[axis], .colour = colours[axis], .x = {}, .y = {}};
+  for (const Axis& axis : axes) {
+    const Spectrum& spectrum = *axis.spectrum;
+    Curve curve{.name = axis.name, .colour = axis.colour, .x = {}, .y = {}};
     for (std::size_t i = 1; i < spectrum.density_nm2_per_hz.size(); ++i) {
       curve.x.push_back(static_cast<double>(i) * spectrum.spacing_hz);
       curve.y.push_back(std::sqrt(spectrum.density_nm2_per_hz[i]));
     }
     spectra.push_back(curve);
-    Curve deviation{.name = names[axis], .colour = colours[axis], .x = {}, .y = {}};
-    for (const AllanPoint& point : s.axes[axis].allan) {
+    Curve deviation{.name = axis.name, .colour = axis.colour, .x = {}, .y = {}};
+    for (const AllanPoint& point : axis.report->allan) {
       deviation.x.push_back(point.averaged_s);
       deviation.y.push_back(point.deviation_nm);
     }
     allan.push_back(deviation);
-    for (const VibrationLine& line : s.axes[axis].lines)
-      lines.push_back({names[axis], number(line.frequency_hz, 2), number(line.amplitude_nm, 3)});
+    for (const VibrationLine& line : axis.report->lines)
+      lines.push_back({axis.name, number(line.frequency_hz, 2), number(line.amplitude_nm, 3)});
   }
   std::string html = fmt::format("<p>Of {:.1f} s of lock without a hole.</p>\n", s.analysed_s);
   html += draw_plot({.title = "Spectrum of the residual, frame by frame",
@@ -245,10 +266,20 @@ std::string markers(const RecordSummary& s) {
                     share_of(good_frames, static_cast<double>(m.frames)), number(m.sd_nm, 2),
                     number(m.residual_nm, 2), number(m.sigma_px, 3), number(m.amplitude_adu, 0),
                     others});
+    if (s.z_frames == 0) continue;
+    rows.back().push_back(m.z_frames > 0 ? number(m.z_sd_nm, 1) : "-");
+    rows.back().push_back(m.z_frames > 0 ? number(m.residual_z_nm, 1) : "-");
   }
-  return table({"marker", "role", "good", "its fits promise (nm)", "residual rms (nm)",
-                "sigma (px)", "amplitude (adu)", "otherwise"},
-               rows);
+  Row heading = {"marker",
+                 "role",
+                 "good",
+                 "its fits promise (nm)",
+                 "residual rms (nm)",
+                 "sigma (px)",
+                 "amplitude (adu)",
+                 "otherwise"};
+  if (s.z_frames > 0) heading.insert(heading.end(), {"promised in z (nm)", "residual z, rms (nm)"});
+  return table(heading, rows);
 }
 
 std::string events(const RecordSummary& s) {

@@ -42,6 +42,7 @@ class LockedRuns {
     if (x_.empty()) begin_ns_ = row.taken_ns;
     x_.push_back(less(row.frame_x_nm, row.set_x_nm));
     y_.push_back(less(row.frame_y_nm, row.set_y_nm));
+    z_.push_back(row.frame_z_nm);
     last_ns_ = row.taken_ns;
   }
   void finish(RecordSummary& summary) {
@@ -51,6 +52,9 @@ class LockedRuns {
     summary.analysed_s = best_s_;
     summary.axes = {analyse_axis(best_x_, rate_hz), analyse_axis(best_y_, rate_hz)};
     summary.spectra = {power_spectrum(best_x_, rate_hz), power_spectrum(best_y_, rate_hz)};
+    if (!std::ranges::all_of(best_z_, [](double z_nm) { return std::isfinite(z_nm); })) return;
+    summary.z_axis = analyse_axis(best_z_, rate_hz);
+    summary.z_spectrum = power_spectrum(best_z_, rate_hz);
   }
 
  private:
@@ -58,12 +62,14 @@ class LockedRuns {
     if (x_.size() > best_x_.size()) {
       best_x_ = x_;
       best_y_ = y_;
+      best_z_ = z_;
       best_s_ = static_cast<double>(last_ns_ - begin_ns_) * 1e-9;
     }
     x_.clear();
     y_.clear();
+    z_.clear();
   }
-  std::vector<double> x_, y_, best_x_, best_y_;
+  std::vector<double> x_, y_, z_, best_x_, best_y_, best_z_;
   std::int64_t begin_ns_ = 0, last_ns_ = 0;
   double best_s_ = 0;
 };
@@ -115,6 +121,7 @@ class Frames {
       out_.locked_rms_nm[axis] = root_mean(locked_sum_[axis], out_.locked_frames);
       out_.witness_rms_nm[axis] = root_mean(witness_sum_[axis], witness_frames_);
     }
+    out_.locked_z_rms_nm = root_mean(locked_z_sum_, locked_z_frames_);
     runs_.finish(out_);
     std::ranges::sort(out_.latency_us);
   }
@@ -128,6 +135,9 @@ class Frames {
     out_.y_nm.push_back(row.y_nm);
     out_.witness_x_nm.push_back(row.witness_x_nm);
     out_.witness_y_nm.push_back(row.witness_y_nm);
+    out_.z_nm.push_back(row.z_nm);
+    out_.witness_z_nm.push_back(row.witness_z_nm);
+    if (std::isfinite(row.z_nm)) ++out_.z_frames;
     out_.total_x_nm.push_back(row.total_x_nm);
     out_.total_y_nm.push_back(row.total_y_nm);
   }
@@ -136,6 +146,10 @@ class Frames {
     ++out_.locked_frames;
     locked_sum_[0] += std::pow(less(row.x_nm, row.set_x_nm), 2);
     locked_sum_[1] += std::pow(less(row.y_nm, row.set_y_nm), 2);
+    if (std::isfinite(row.z_nm)) {
+      ++locked_z_frames_;
+      locked_z_sum_ += std::pow(row.z_nm, 2);
+    }
     if (!row.witness_valid) return;
     ++witness_frames_;
     witness_sum_[0] += std::pow(less(row.witness_x_nm, row.set_x_nm), 2);
@@ -145,7 +159,8 @@ class Frames {
   RecordSummary& out_;
   LockedRuns runs_;
   std::int64_t first_ns_ = 0, last_ns_ = 0;
-  std::uint64_t last_id_ = 0, witness_frames_ = 0;
+  std::uint64_t last_id_ = 0, witness_frames_ = 0, locked_z_frames_ = 0;
+  double locked_z_sum_ = 0;
   std::array<double, 2> locked_sum_{}, witness_sum_{};
 };
 
@@ -154,6 +169,7 @@ void add_markers(const RecordFiles& record, double pixel_nm, RecordSummary& summ
     MarkerHealth marker;
     std::uint64_t fitted = 0, good = 0;
     double sd2_px2 = 0, residual2_nm2 = 0, sigma_px = 0, amplitude_adu = 0;
+    double z_sd2_nm2 = 0, residual2_z_nm2 = 0;
   };
   std::map<std::uint32_t, Sums> all;
   record.each_localizations([&](std::span<const LocalizationRow> rows) {
@@ -169,6 +185,11 @@ void add_markers(const RecordFiles& record, double pixel_nm, RecordSummary& summ
       sums.sigma_px += row.sigma_px;
       sums.amplitude_adu += row.amplitude_adu;
       sums.sd2_px2 += 0.5 * (std::pow(row.x_sd_px, 2) + std::pow(row.y_sd_px, 2));
+      if (std::isfinite(row.residual_z_nm) && std::isfinite(row.z_sd_nm)) {
+        ++sums.marker.z_frames;
+        sums.z_sd2_nm2 += std::pow(row.z_sd_nm, 2);
+        sums.residual2_z_nm2 += std::pow(row.residual_z_nm, 2);
+      }
       if (health != "good" || !std::isfinite(row.residual_x_nm)) continue;
       ++sums.good;
       sums.residual2_nm2 += 0.5 * (std::pow(row.residual_x_nm, 2) + std::pow(row.residual_y_nm, 2));
@@ -180,6 +201,10 @@ void add_markers(const RecordFiles& record, double pixel_nm, RecordSummary& summ
     sums.marker.residual_nm = std::sqrt(sums.residual2_nm2 / static_cast<double>(sums.good));
     sums.marker.sigma_px = sums.sigma_px / fitted;
     sums.marker.amplitude_adu = sums.amplitude_adu / fitted;
+    if (const auto with_z = static_cast<double>(sums.marker.z_frames); with_z > 0) {
+      sums.marker.z_sd_nm = std::sqrt(sums.z_sd2_nm2 / with_z);
+      sums.marker.residual_z_nm = std::sqrt(sums.residual2_z_nm2 / with_z);
+    }
     summary.markers.push_back(sums.marker);
   }
 }

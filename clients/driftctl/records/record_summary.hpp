@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct MarkerHealth {
   double sd_nm = 0;                             ///< mean of what its fits promise, x and y
   double residual_nm = 0;                       ///< rms of x and y, while good
   double sigma_px = 0, amplitude_adu = 0;       ///< means
+  std::uint64_t z_frames = 0;                   ///< with a z; 0: the following are nothing
+  double z_sd_nm = 0, residual_z_nm = 0;        ///< as sd_nm and residual_nm
 };
 
 /// How the markers' pattern lay, a value each second; NaN: not measured.
@@ -43,6 +46,9 @@ struct RecordSummary {
   std::uint64_t missing = 0;  ///< numbers of frames that never came
   std::int64_t begin_wall_ns = 0;
   std::vector<double> time_s, x_nm, y_nm, witness_x_nm, witness_y_nm, total_x_nm, total_y_nm;
+  std::vector<double> z_nm, witness_z_nm;
+  std::uint64_t z_frames = 0;             ///< with a z; 0: nothing is told of it
+  double locked_z_rms_nm = 0;             ///< about the reference, of frames with a z
   std::map<std::string, double> state_s;  ///< seconds in each state
   std::vector<Span> spans;                ///< of the lock's states, in their order
   std::uint64_t locked_frames = 0;
@@ -52,6 +58,9 @@ struct RecordSummary {
   double analysed_s = 0;
   std::array<AxisReport, 2> axes;
   std::array<Spectrum, 2> spectra;
+  /// The same of z, where each frame of that time has one.
+  std::optional<AxisReport> z_axis;
+  Spectrum z_spectrum;
   std::vector<double> latency_us;  ///< sorted
   std::uint64_t corrections = 0, not_left = 0, limited = 0;
   std::vector<MarkerHealth> markers;

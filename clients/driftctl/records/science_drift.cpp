@@ -45,7 +45,7 @@ std::int64_t monotonic_within(std::span<const record::ClockRow> rows, std::int64
 }  // namespace
 
 ScienceDrift not_measured() {
-  return {kNaN, kNaN, kNaN, kNaN, 0, false};
+  return {.x_nm = kNaN, .y_nm = kNaN, .x_sd_nm = kNaN, .y_sd_nm = kNaN};
 }
 
 void DriftCurve::add(std::span<const record::FrameRow> rows) {
@@ -59,7 +59,9 @@ void DriftCurve::add(std::span<const record::FrameRow> rows) {
     }
     if (row.reference != reference_) begin_zero(row);
     points_.push_back({row.taken_ns, row.frame_id, row.frame_x_sd_nm, row.frame_y_sd_nm,
-                       row.frame_x_nm + offset_x_nm_, row.frame_y_nm + offset_y_nm_});
+                       row.frame_z_sd_nm, row.frame_x_nm + offset_x_nm_,
+                       row.frame_y_nm + offset_y_nm_, row.frame_z_nm + offset_z_nm_});
+    has_z_ = has_z_ || std::isfinite(row.frame_z_nm);
     if (!joined_ && points_.size() - zero_begin_ == kJoinFrames) join_zeros();
   }
 }
@@ -77,6 +79,8 @@ void DriftCurve::begin_zero(const record::FrameRow& row) {
                     row.frame_id, static_cast<double>(gap_ns) * 1e-9));
     offset_x_nm_ = points_.back().x_nm - row.frame_x_nm;
     offset_y_nm_ = points_.back().y_nm - row.frame_y_nm;
+    const double step_z_nm = points_.back().z_nm - row.frame_z_nm;
+    if (std::isfinite(step_z_nm)) offset_z_nm_ = step_z_nm;
   }
 }
 
@@ -84,23 +88,32 @@ void DriftCurve::begin_zero(const record::FrameRow& row) {
 void DriftCurve::join_zeros() {
   if (joined_) return;
   joined_ = true;
+  struct Mean {
+    double x, y, z;  ///< z: NaN where none has one
+  };
   const auto mean = [&](std::size_t begin, std::size_t end) {
-    double x = 0, y = 0;
+    double x = 0, y = 0, z = 0, with_z = 0;
     for (std::size_t i = begin; i < end; ++i) {
       x += points_[i].x_nm;
       y += points_[i].y_nm;
+      if (!std::isfinite(points_[i].z_nm)) continue;
+      z += points_[i].z_nm;
+      ++with_z;
     }
     const auto count = static_cast<double>(end - begin);
-    return std::pair{x / count, y / count};
+    return Mean{x / count, y / count, z / with_z};
   };
   const std::size_t before = std::min(kJoinFrames, zero_begin_);
-  const auto [old_x, old_y] = mean(zero_begin_ - before, zero_begin_);
-  const auto [new_x, new_y] =
+  const auto [old_x, old_y, old_z] = mean(zero_begin_ - before, zero_begin_);
+  const auto [new_x, new_y, new_z] =
       mean(zero_begin_, std::min(points_.size(), zero_begin_ + kJoinFrames));
+  const double step_z = std::isfinite(old_z - new_z) ? old_z - new_z : 0;
   for (std::size_t i = zero_begin_; i < points_.size(); ++i) {
     points_[i].x_nm += old_x - new_x;
     points_[i].y_nm += old_y - new_y;
+    points_[i].z_nm += step_z;
   }
+  offset_z_nm_ += step_z;
   offset_x_nm_ += old_x - new_x;
   offset_y_nm_ += old_y - new_y;
 }
@@ -110,14 +123,23 @@ ScienceDrift DriftCurve::over(const Exposure& exposure) const {
   const auto end = std::ranges::upper_bound(points_, exposure.end_ns, {}, &Point::taken_ns);
   if (begin < end) {
     ScienceDrift drift{.frames = static_cast<int>(end - begin), .measured = true};
+    double z_nm = 0, z_variance_nm2 = 0, with_z = 0;
     for (auto p = begin; p != end; ++p) {
       drift.x_nm += p->x_nm / drift.frames;
       drift.y_nm += p->y_nm / drift.frames;
       drift.x_sd_nm += std::pow(double{p->x_sd_nm} / drift.frames, 2);
       drift.y_sd_nm += std::pow(double{p->y_sd_nm} / drift.frames, 2);
+      if (!std::isfinite(p->z_nm)) continue;
+      z_nm += p->z_nm;
+      z_variance_nm2 += std::pow(double{p->z_sd_nm}, 2);
+      ++with_z;
     }
     drift.x_sd_nm = std::sqrt(drift.x_sd_nm);
     drift.y_sd_nm = std::sqrt(drift.y_sd_nm);
+    if (with_z > 0) {
+      drift.z_nm = z_nm / with_z;
+      drift.z_sd_nm = std::sqrt(z_variance_nm2) / with_z;
+    }
     return drift;
   }
   if (begin == points_.begin() || begin == points_.end() ||
@@ -135,14 +157,17 @@ ScienceDrift DriftCurve::over(const Exposure& exposure) const {
           std::max(left.x_sd_nm, right.x_sd_nm),
           std::max(left.y_sd_nm, right.y_sd_nm),
           0,
-          true};
+          true,
+          between(left.z_nm, right.z_nm),
+          double{std::max(left.z_sd_nm, right.z_sd_nm)}};
 }
 
 ScienceDrift DriftCurve::at_frame(std::uint64_t frame_id) const {
   // The daemon's numbers rise, across a lost camera too.
   const auto found = std::ranges::lower_bound(points_, frame_id, {}, &Point::frame_id);
   if (found == points_.end() || found->frame_id != frame_id) return not_measured();
-  return {found->x_nm, found->y_nm, found->x_sd_nm, found->y_sd_nm, 1, true};
+  return {found->x_nm, found->y_nm, found->x_sd_nm, found->y_sd_nm,
+          1,           true,        found->z_nm,    found->z_sd_nm};
 }
 
 WallClock::WallClock(std::vector<record::ClockRow> rows) : rows_(std::move(rows)) {

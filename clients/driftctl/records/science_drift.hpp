@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ struct ScienceDrift {
   double x_sd_nm = 0, y_sd_nm = 0;
   int frames = 0;  ///< of the record within the exposure; 0: between two of them, or none near
   bool measured = false;
+  /// z has a validity of its own; NaN: not measured.
+  double z_nm = std::numeric_limits<double>::quiet_NaN();
+  double z_sd_nm = std::numeric_limits<double>::quiet_NaN();
 };
 
 ScienceDrift not_measured();
@@ -38,6 +42,8 @@ class DriftCurve {
   /// The drift in the frame with that number; not measured where there is none.
   ScienceDrift at_frame(std::uint64_t frame_id) const;
   bool empty() const noexcept { return points_.empty(); }
+  /// A frame of it has a z.
+  bool has_z() const noexcept { return has_z_; }
   /// A frame with a drift.
   struct Place {
     std::int64_t taken_ns, wall_ns;
@@ -53,8 +59,8 @@ class DriftCurve {
   struct Point {
     std::int64_t taken_ns;
     std::uint64_t frame_id;
-    float x_sd_nm, y_sd_nm;
-    double x_nm, y_nm;
+    float x_sd_nm, y_sd_nm, z_sd_nm;
+    double x_nm, y_nm, z_nm;  ///< z: NaN where it was not measured
   };
   void begin_zero(const record::FrameRow& row);
   void join_zeros();
@@ -62,7 +68,8 @@ class DriftCurve {
   std::vector<Point> points_;
   Place first_{}, last_{};
   std::uint32_t reference_ = 0;
-  double offset_x_nm_ = 0, offset_y_nm_ = 0;
+  double offset_x_nm_ = 0, offset_y_nm_ = 0, offset_z_nm_ = 0;
+  bool has_z_ = false;
   std::size_t zero_begin_ = 0;  ///< the first point since the zero was changed
   bool joined_ = true;
   std::vector<std::string> notes_;

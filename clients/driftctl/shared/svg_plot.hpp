@@ -10,6 +10,7 @@ namespace driftd::clients {
 
 inline constexpr const char* kBlue = "#1660a8";    ///< of what is x
 inline constexpr const char* kOrange = "#d1541b";  ///< of what is y
+inline constexpr const char* kViolet = "#6b3fa0";  ///< of what is z
 inline constexpr const char* kGrey = "#8a8a8a";
 
 struct Curve {

@@ -40,6 +40,14 @@ inline nlohmann::json no_axial_example() {
   return axial;
 }
 
+/// A `position`, or a marker of `markers`, of a daemon that does not measure z.
+inline nlohmann::json without_z(nlohmann::json message) {
+  for (const char* key : {"z_nm", "z_sd_nm", "frame_z_nm", "frame_z_sd_nm", "witness_z_nm",
+                          "sigma_x_px", "sigma_y_px", "dz_nm", "residual_z_nm", "z_reason"})
+    if (message.contains(key)) message[key] = nullptr;
+  return message;
+}
+
 /// `status.pattern` with z.
 inline nlohmann::json pattern_example() {
   return {{"rotation_mrad", 0.0123}, {"rotation_sd_mrad", 0.0041}, {"scale_ppm", -3.2},

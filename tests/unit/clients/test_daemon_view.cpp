@@ -418,8 +418,10 @@ TEST_CASE("Where z is not measured the reason is shown, and no number") {
 
 TEST_CASE("A daemon without z shows nothing of it") {
   json status = driftd::test::protocol_examples().at("status");
-  json position = driftd::test::protocol_examples().at("position");
+  json position = driftd::test::without_z(driftd::test::protocol_examples().at("position"));
   json markers = driftd::test::protocol_examples().at("markers");
+  markers["markers"][0] = driftd::test::without_z(markers["markers"][0]);
+  status["axial"] = nullptr;
   std::vector<std::string> without, with;
   for (std::vector<std::string>* shown : {&without, &with}) {
     DaemonView view;
@@ -429,13 +431,17 @@ TEST_CASE("A daemon without z shows nothing of it") {
     for (const Line& line : view.summary(kNow_ns)) shown->push_back(line.text);
     for (const Line& line : view.marker_table(9)) shown->push_back(line.text);
     shown->push_back(view.one_line(kNow_ns));
-    status["axial"] = nullptr;
+    status.erase("axial");  // a daemon from before there was z
     for (const char* key : {"z_nm", "z_sd_nm", "frame_z_nm", "frame_z_sd_nm", "witness_z_nm"})
-      position[key] = nullptr;
+      position.erase(key);
     for (const char* key : {"sigma_y_px", "z_nm", "z_sd_nm", "residual_z_nm"})
-      markers["markers"][0][key] = nullptr;
+      markers["markers"][0].erase(key);
   }
   CHECK(without == with);
+  for (const std::string& line : with) {
+    INFO(line);
+    CHECK((line.find("z nm") == std::string::npos && !line.starts_with("z ")));
+  }
 }
 
 TEST_CASE("How the markers' pattern lies is shown, with its tilt where z is measured") {
@@ -461,7 +467,7 @@ TEST_CASE("How the markers' pattern lies is shown, with its tilt where z is meas
 
 TEST_CASE("The table of markers has z where it is measured") {
   json markers = driftd::test::protocol_examples().at("markers");
-  const json flat = markers["markers"][0];
+  const json flat = driftd::test::without_z(markers["markers"][0]);
   markers["markers"].push_back(flat);
   json& first = markers["markers"][0];
   first["sigma_y_px"] = 1.5;

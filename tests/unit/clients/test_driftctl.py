@@ -291,7 +291,7 @@ class Driftctl(unittest.TestCase):
         self.until_heard(process)
         for frame in range(1, 200):
             self.daemon.publish("position", frame_id=frame, frame_y_nm=0, frame_x_nm=0.01 * frame,
-                                arrival_ns=2_000_000 * frame)
+                                arrival_ns=2_000_000 * frame, frame_z_nm=None, z_sd_nm=None)
         self.daemon.publish("markers")
         time.sleep(2)
         process.send_signal(signal.SIGINT)  # what has come is told

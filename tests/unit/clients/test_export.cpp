@@ -32,7 +32,7 @@ constexpr std::int64_t kWallStart = 1'795'427'232 * kSecond;  // 2026-11-23T09:4
 /// A record of ten seconds, a frame each 0.1 s with the numbers 100 to 199.
 class ARecord {
  public:
-  explicit ARecord(std::span<const record::PatternRow> pattern = {})
+  explicit ARecord(std::span<const record::PatternRow> pattern = {}, bool deep = false)
       : folder(fs::temp_directory_path() / ("driftd-export-" + std::to_string(getpid()))),
         file(folder / "record.h5") {
     fs::remove_all(folder);
@@ -49,6 +49,9 @@ class ARecord {
       rows[i].wall_ns = kWallStart + past_ns;
       rows[i].valid = true;
       rows[i].frame_x_nm = rows[i].frame_y_nm = static_cast<float>(i);
+      if (!deep || i == 50) continue;
+      rows[i].z_nm = rows[i].frame_z_nm = static_cast<float>(2 * i);
+      rows[i].z_sd_nm = rows[i].frame_z_sd_nm = 1.5F;
     }
     writer.append(std::span<const record::FrameRow>(rows));
     const record::ClockRow clock{.time_ns = kStart, .wall_ns = kWallStart};
@@ -144,6 +147,25 @@ TEST_CASE("how the markers' pattern lay is in the report and among the tables") 
                         contains("\n5002000000000,0,,,,,,,,\n"));
   CHECK(record.exported(record.folder / "one.h5", {"--format", "hdf5"}).empty());
   CHECK(record::FileReader(record.folder / "one.h5").pattern().size() == 5);
+}
+
+TEST_CASE("z has columns and a plot where it was measured, and nothing where it was not") {
+  for (const bool deep : {true, false}) {
+    CAPTURE(deep);
+    const ARecord record({}, deep);
+    const fs::path ids = record.list("110\n150\n");
+    CHECK(record.exported(record.folder / "d.csv", {"--frame-ids", ids.string()}).empty());
+    CHECK(content(record.folder / "d.csv") ==
+          (deep ? "frame,x_nm,y_nm,x_sd_nm,y_sd_nm,frames_averaged,z_nm,z_sd_nm\n"
+                  "0,10.0000,10.0000,nan,nan,1,20.0000,1.5000\n1,50.0000,50.0000,nan,nan,1,,\n"
+                : "frame,x_nm,y_nm,x_sd_nm,y_sd_nm,frames_averaged\n"
+                  "0,10.0000,10.0000,nan,nan,1\n1,50.0000,50.0000,nan,nan,1\n"));
+    CHECK(ARecord::said({"report", record.file.string(), "-o", (record.folder / "r.html").string()})
+              .empty());
+    const std::string page = content(record.folder / "r.html");
+    CHECK((page.find("z from its reference") != std::string::npos) == deep);
+    CHECK((page.find("without z</th><td>1<") != std::string::npos) == deep);
+  }
 }
 
 TEST_CASE("a record without markers' pattern has nothing of it in the report") {

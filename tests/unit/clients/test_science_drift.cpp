@@ -36,6 +36,15 @@ FrameRow frame(int i, std::uint32_t reference = 0, double zero_nm = 0) {
   return row;
 }
 
+/// The same with a z of 3 nm/ms, but for each fourth frame.
+FrameRow deep_frame(int i, std::uint32_t reference = 0, double zero_nm = 0) {
+  FrameRow row = frame(i, reference, zero_nm);
+  if (i % 4 == 0) return row;
+  row.frame_z_nm = static_cast<float>(6 * i + 2 * zero_nm);
+  row.frame_z_sd_nm = 1.5F;
+  return row;
+}
+
 Exposure exposure(double begin_ms, double length_ms) {
   const auto begin = kStart + static_cast<std::int64_t>(begin_ms * kMillisecond);
   return {begin, begin + static_cast<std::int64_t>(length_ms * kMillisecond)};
@@ -283,4 +292,28 @@ TEST_CASE("a comma that may end a column or not is refused, and what is taken fo
   CHECK(commas.dates);
   CHECK(read_times(list("2026-11-28 21:50:46.5Z\n"), {}).notes.empty());
   CHECK_FALSE(read_times(list("12.5\n"), {}).dates);
+}
+
+TEST_CASE("z of an exposure is the mean of the frames that have one, across a new zero") {
+  DriftCurve curve;
+  for (int i = 0; i < 200; ++i) {
+    const FrameRow row = deep_frame(i, i < 100 ? 0 : 1, i < 100 ? 0 : 30);
+    curve.add(std::span(&row, 1));
+  }
+  CHECK(curve.has_z());
+  const ScienceDrift before =
+      curve.over(exposure(19, 12));  // frames 10 to 15, of which 12 has none
+  REQUIRE(before.measured);
+  CHECK(before.frames == 6);
+  CHECK(before.z_nm == Approx(6 * (10 + 11 + 13 + 14 + 15) / 5.0));
+  CHECK(before.z_sd_nm == Approx(1.5 / std::sqrt(5)));
+  // The zeros are joined as those of x and y are.
+  const ScienceDrift after = curve.over(exposure(300, 1));
+  CHECK(after.x_nm == Approx(270 - 2));  // of the frames 84 to 99 and 100 to 115
+  CHECK(after.z_nm == Approx(960 - 156));
+  CHECK(std::isnan(curve.over(exposure(24, 0.5)).z_nm));  // frame 12 alone
+  CHECK(std::isnan(curve.at_frame(112).z_nm));
+  CHECK(curve.at_frame(113).z_nm == Approx(78));
+  CHECK_FALSE(straight(20).has_z());
+  CHECK(std::isnan(straight(20).over(exposure(19, 12)).z_nm));
 }

@@ -50,12 +50,28 @@ class Field {
             shaken_nm + scale * x_nm - rotation_rad * y_nm + noise(random_),
             -2 * shaken_nm + scale * y_nm + rotation_rad * x_nm + noise(random_)};
       }
+      if (reads_z)
+        for (std::size_t i = 0; i < kMarkers; ++i) {
+          MarkersReport::Entry& e = report_->entries[i];
+          const double x_nm = e.reference.place_px.x * kPixelNm;
+          const double y_nm = e.reference.place_px.y * kPixelNm;
+          e.reference.z_nm = 100.0 * static_cast<double>(i);
+          e.reference.z_variance_nm2 = 1e-3;
+          e.axial = {.reason = control::AxialReason::Measured,
+                     .read = i != 4,
+                     .z_nm = 0,
+                     .sd_nm = 3,
+                     .referenced = i != 4,
+                     .displacement_nm =
+                         shaken_nm + 3 / kSdNm * noise(random_) + 2e-3 * x_nm - 1e-3 * y_nm};
+        }
       watch.see(*report_, kPixelNm);
       watch.see(*report_, kPixelNm);  // once more what it has seen
     }
   }
 
   PatternWatch watch;
+  bool reads_z = false;
 
  private:
   std::unique_ptr<MarkersReport> report_ = std::make_unique<MarkersReport>();
@@ -113,6 +129,18 @@ TEST_CASE("markers that are not seen take no part, and come back", "[pattern]") 
   field.entry(2).observation.fitted = false;
   field.frames(200, 0, 0);
   CHECK(field.watch.change().markers == 9);
+}
+
+TEST_CASE("a pattern that tilts is told where markers have a z", "[pattern]") {
+  Field field;
+  field.reads_z = true;
+  field.frames(300, 0, 0);
+  const control::PatternChange c = field.watch.change();
+  REQUIRE(c.tilted);
+  CHECK(std::abs(c.tilt_rad.x - 2 * kMrad) < 4 * c.tilt_sd_rad.x);
+  CHECK(std::abs(c.tilt_rad.y + 1 * kMrad) < 4 * c.tilt_sd_rad.y);
+  CHECK(c.tilt_sd_rad.x < 0.1 * kMrad);
+  CHECK(pattern_json(c)["tilt_y_mrad"].get<double>() == Approx(1000 * c.tilt_rad.y));
 }
 
 TEST_CASE("a new reference is a new zero, at once", "[pattern]") {

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""What driftctl makes of z: of a daemon that measures it, of one that cannot just now, and of a flat one."""
+import csv
+import json
+import math
+import sys
+import unittest
+
+from harness import BIN, driftd, new_rig
+from test_axial import DEMO, changed, sections, world
+
+
+def deep(rig) -> dict:
+    """A configuration that measures z, at the demo's gain."""
+    config = sections(rig)
+    return {**config, "camera": {**config["camera"], "gain_e_per_adu": 4}}
+
+
+class Clients(unittest.TestCase):
+    def ctl(self, rig, *arguments) -> str:
+        done = rig.run_program([BIN / "driftctl", "--commands", rig.commands, "--publish", rig.publish, *arguments])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def measure(self, rig, seconds: float, *options) -> str:
+        done = rig.run_listener([BIN / "driftctl", "--commands", rig.commands, "--publish", rig.publish, *options,
+                                 "measure", "600"], seconds)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def rows(self, file) -> list:
+        with file.open(newline="", encoding="ascii") as text:
+            return list(csv.DictReader(text))
+
+    def test_z_is_shown_measured_recorded_and_exported(self):
+        rig = new_rig()
+        self.addCleanup(rig.close)
+        rig.start_locked(world(60), **deep(rig))
+        rig.client.request("record", start=True)
+        rig.sleep(1)
+        shown = self.ctl(rig, "status")
+        self.assertRegex(shown, r"\nz +[+-]\d+\.\d{3} nm   sd \d\.\d{3}   1\d of 13 markers, \+\d+ nm from focus\n")
+        self.assertRegex(shown, r"\npattern +turned ")
+        self.assertRegex(shown, r"\n  tilted +x [+-]\d+\.\d{3} \+-0\.\d{3} mrad, y ")
+        self.assertIn("res z nm", self.ctl(rig, "markers"))
+        axial, pattern = rig.client.axial(), rig.client.pattern()
+        self.assertIsInstance(axial, driftd.Axial)
+        self.assertTrue(axial.valid)
+        self.assertAlmostEqual(axial.distance_from_crossing_nm, 60, delta=10)
+        self.assertLess(abs(axial.z_nm), 5)
+        # Sixteen markers of some 4 nm, 8 um from their middle, a hundred frames: nothing tilts.
+        for tilt, sd in ((pattern.tilt_x_mrad, pattern.tilt_x_sd_mrad), (pattern.tilt_y_mrad, pattern.tilt_y_sd_mrad)):
+            self.assertLess(abs(tilt), 4.5 * sd)
+            self.assertLess(sd, 0.1)
+        told = json.loads(self.measure(rig, 4, "--json"))
+        self.assertEqual(told["z_missing_share"], 0)
+        self.assertAlmostEqual(told["z"]["frame_noise_nm"] / told["z"]["promised_noise_nm"], 1, delta=0.25)
+        self.assertAlmostEqual(told["z"]["about_line_nm"] / told["z"]["frame_noise_nm"], 1, delta=0.25)
+        self.assertTrue(all(marker["z"]["fit_sd_nm"] > 0 for marker in told["markers"]))
+        file = rig.client.request("record", stop=True)[0]["record"]["file"]
+        self.exports(rig, file)
+
+    def exports(self, rig, file: str) -> None:
+        folder = rig.folder / "tables"
+        self.ctl(rig, "export", file, "-o", folder)
+        frames, spots = self.rows(folder / "frames.csv"), self.rows(folder / "localizations.csv")
+        measured = [f for f in frames if f["z_valid"] == "1"]
+        self.assertGreater(len(measured), 0.9 * len(frames))
+        self.assertTrue(all(math.isfinite(float(f["z_nm"])) and float(f["z_sd_nm"]) > 0 for f in measured))
+        self.assertTrue(any(s["residual_z_nm"] for s in spots))
+        self.assertTrue(all(row["tilt_x_mrad"] for row in self.rows(folder / "pattern.csv")))
+        ids = rig.folder / "ids.txt"
+        ids.write_text("\n".join(f["frame_id"] for f in measured[:9]))
+        self.ctl(rig, "export", file, "-o", rig.folder / "drift.csv", "--frame-ids", ids)
+        for frame, drift in zip(measured, self.rows(rig.folder / "drift.csv")):
+            self.assertAlmostEqual(float(drift["z_nm"]), float(frame["frame_z_nm"]), delta=1e-3)
+        self.ctl(rig, "report", file, "-o", rig.folder / "report.html")
+        page = (rig.folder / "report.html").read_text(encoding="utf-8")
+        for part in ("z from its reference", "z while locked, rms", "residual z, rms (nm)", "Tilt: how z"):
+            self.assertIn(part, page)
+
+    def test_a_z_that_is_not_read_is_said_with_the_reason_and_no_number(self):
+        rig = new_rig()
+        self.addCleanup(rig.close)
+        rig.start_locked(changed(DEMO, ("sigma_px: 1.3", "sigma_px: 2.0")), **deep(rig))
+        rig.sleep(1)
+        shown = self.ctl(rig, "status")
+        self.assertIn("\nz           not measured\n            z of 0 of 13 tracking markers is read", shown)
+        self.assertIsNone(rig.client.axial().z_nm)
+        self.assertFalse(rig.client.axial().valid)
+        self.assertIsNone(rig.client.pattern().tilt_x_mrad)
+        told = json.loads(self.measure(rig, 2, "--json"))
+        self.assertIsNone(told["z"])
+
+    def test_of_a_flat_daemon_nothing_of_z_is_shown(self):
+        rig = new_rig()
+        self.addCleanup(rig.close)
+        rig.start_locked()
+        rig.client.request("record", start=True)
+        rig.sleep(1)
+        shown = self.ctl(rig, "status") + self.ctl(rig, "markers")
+        self.assertNotIn("\nz ", shown)
+        self.assertNotIn(" z", shown)
+        self.assertIsNone(rig.client.axial())
+        self.assertNotIn(" z", self.measure(rig, 2))
+        file = rig.client.request("record", stop=True)[0]["record"]["file"]
+        self.ctl(rig, "report", file, "-o", rig.folder / "report.html")
+        page = (rig.folder / "report.html").read_text(encoding="utf-8").split("<summary>configuration")[0]
+        self.assertNotIn("z from its reference", page)
+        self.assertNotIn("in z", page)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
