@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/median.hpp"
+#include "control/values/arithmetic.hpp"
 #include "control/values/number_text.hpp"
 
 namespace driftd::control {
@@ -18,10 +19,6 @@ constexpr double kLeastMotionNm = 1;
 constexpr double kFarSteps = 8, kFarSd = 10;
 /// Whitened: one good frame in 10^9.
 constexpr double kOutlier = 6;
-
-bool is_finite(Vec2 v) {
-  return std::isfinite(v.x) && std::isfinite(v.y);
-}
 
 struct Clean {
   std::vector<StageFrame> samples;
