@@ -38,7 +38,7 @@ constexpr double kLightChange = 0.1;
 /// deviations, or by so much of the step.
 constexpr double kHeldOutNm = 5, kHeldOutSd = 3, kHeldOutShare = 0.1;
 constexpr std::size_t kFewestForHeldOut = 6, kFewestForScatter = 10;
-constexpr double kGaussianMad = 0.6745;
+constexpr double kGaussianMad = 0.6745, kLeastScatterFactor = 0.3;
 
 class Calibration {
  public:
@@ -280,7 +280,11 @@ class Calibration {
     for (std::size_t i = 0; i < beads_.size(); ++i) {
       for (std::size_t k = 0; k < planes_.size(); ++k) {
         if (most < 5) {
-          if (!std::isnan(errors[i][k])) ratios.push_back(std::abs(errors[i][k]) / told[i][k]);
+          // Its height was fitted to these, which took a share of their scatter.
+          const double taken =
+              std::sqrt(static_cast<double>(most) / (static_cast<double>(most) - 1));
+          if (!std::isnan(errors[i][k]) && most > 1)
+            ratios.push_back(taken * std::abs(errors[i][k]) / told[i][k]);
           continue;
         }
         if (k == 0 || k + 1 == planes_.size()) continue;
@@ -298,7 +302,7 @@ class Calibration {
           ratios.size(), control::kUnknownScatter));
       return control::kUnknownScatter;
     }
-    return std::clamp(median(ratios) / kGaussianMad, 1.0, 100.0);
+    return std::clamp(median(ratios) / kGaussianMad, kLeastScatterFactor, 100.0);
   }
 
   void check_range(const WidthCurve& curve) const {

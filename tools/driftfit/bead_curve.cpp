@@ -25,6 +25,7 @@ constexpr double kLeastSdShare = 0.01;
 constexpr double kHeightShare = 0.5;
 /// Beyond the outermost planes, over the depth of focus: where higher and lower beads are.
 constexpr double kBeyondShare = 0.3;
+constexpr double kLeastScatter = 0.2;
 constexpr int kFitRounds = 25;
 constexpr double kMadOfNormal = 0.6745, kOutlier = 5;
 
@@ -154,12 +155,13 @@ class Fit {
     if (axis + 1 == axes_) solved_ = true;
   }
 
-  /// By how much widths scatter more than promised: the median of their distances.
+  /// How much widths scatter over what is promised, by the median of their distances. It may be
+  /// less: without a gain the fits promise what the whole of their residuals does.
   [[nodiscard]] double scatter(std::size_t axis) const {
     std::vector<double> distances;
     distances.reserve(widths_.size());
     for (const BeadWidths& w : widths_) distances.push_back(std::abs(off(w, axis)));
-    return std::max(scale_[axis] * median(std::move(distances)) / kMadOfNormal, 1.0);
+    return std::max(scale_[axis] * median(std::move(distances)) / kMadOfNormal, kLeastScatter);
   }
 
   void move_heights() {
