@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // driftfit: a recorded stack in; localizations and the drift out. docs/use/driftfit.md,
-// docs/use/scale.md
+// docs/use/scale.md, docs/use/axial.md
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
@@ -14,6 +14,7 @@
 #include "base/process/stop_signal.hpp"
 #include "camera/recording/image_stack.hpp"
 #include "tools/driftfit/analysis.hpp"
+#include "tools/driftfit/calibrate_z.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/merge.hpp"
 #include "tools/driftfit/options.hpp"
@@ -31,7 +32,8 @@ constexpr int kExitInterrupted = 130;
 constexpr const char* kExitCodes =
     "Exit codes (without 0, nothing is written):\n"
     "  0    done\n"
-    "  1    the stack, the picks or a map cannot be used, or hold no marker; shards make no whole\n"
+    "  1    the stack, the picks or a map cannot be used, or hold no marker; shards make no whole, "
+    "or a stack no curve\n"
     "  2    wrong usage\n"
     "  3    a result cannot be written\n"
     "  4    the fitter refused its settings or failed, or something else did\n"
@@ -48,7 +50,8 @@ struct Commands {
   MergeOptions merge_options;
   bool merge_quiet = false;
   SlurmOptions slurm_options;
-  CLI::App *merge = nullptr, *slurm = nullptr;
+  CalibrateZOptions z_options;
+  CLI::App *merge = nullptr, *slurm = nullptr, *z = nullptr;
 
   void add_to(CLI::App& app) {
     merge = app.add_subcommand("merge",
@@ -76,8 +79,11 @@ struct Commands {
                      "An option for sbatch, of both jobs, such as --sbatch=--partition=long; "
                      "several times as needed")
         ->allow_extra_args(false);
+    z = app.add_subcommand("calibrate-z",
+                           "Make the curve that z is read by, of beads in a stack through focus");
+    add_calibrate_z_options(*z, z_options);
   }
-  bool any() const { return merge->parsed() || slurm->parsed(); }
+  bool any() const { return merge->parsed() || slurm->parsed() || z->parsed(); }
 };
 
 /// @throws UsageError where options of a fit stand before a command
@@ -86,7 +92,7 @@ void check_alone(const CLI::App& app) {
     if (option->count() > 0)
       throw UsageError(option->get_name() +
                        " is for the fit of a stack; it has no meaning before "
-                       "merge or slurm");
+                       "merge, slurm or calibrate-z");
   }
 }
 
@@ -107,6 +113,10 @@ std::string run_command(Commands& commands, StopSignal& stop) {
   if (commands.slurm->parsed()) {
     commands.slurm_options.arguments = commands.slurm->remaining();
     return write_slurm_script(commands.slurm_options);
+  }
+  if (commands.z->parsed()) {
+    std::string said = calibrate_z(commands.z_options, [&stop] { return is_stopped(stop); });
+    return commands.z_options.quiet ? "" : said;
   }
   std::string said = merge_shards(commands.merge_options, [&stop] { return is_stopped(stop); });
   return commands.merge_quiet ? "" : said;

@@ -89,64 +89,13 @@ std::string name_in(const Table& table, Value value) {
   return "?";
 }
 
-void add_stack_options(CLI::App& app, Options& o, OptionTexts& texts) {
-  const char* group = "Stack";
-  app.add_option("stack", texts.stack,
-                 "TIFF, HDF5, or plain pixels (.raw, .bin); several files, or a folder of TIFFs, "
-                 "are one movie, in the order of the numbers in their names, or as given");
-  app.add_option(
-         "--dataset", o.stack.dataset,
-         "HDF5: path of the dataset (frames, rows, columns); needed where there are several")
-      ->group(group);
-  app.add_option(
-         "--series", o.stack.series,
-         "TIFF: which Image of OME-XML, or position, from 0; needed where there are several")
-      ->check(CLI::Range(0, 1 << 30))
-      ->group(group);
-  app.add_option("--channel", o.stack.channel,
-                 "TIFF: which channel by its metadata, from 0; needed where there are several")
-      ->check(CLI::Range(0, 1 << 30))
-      ->group(group);
-  app.add_option(
-         "--slice", o.stack.slice,
-         "TIFF: which position in z by its metadata, from 0; needed where there are several at "
-         "each time. With one time alone the positions are the frames")
-      ->check(CLI::Range(0, 1 << 30))
-      ->group(group);
-  app.add_flag("--every-page", o.stack.every_page,
-               "TIFF: each page is a frame, whatever its metadata say")
-      ->group(group);
-  app.add_flag("--allow-truncated", o.stack.allow_truncated,
-               "Use the whole frames at the beginning of a truncated stack")
-      ->group(group);
-  app.add_option("--width", o.stack.width_px,
-                 "Plain pixels: columns (default: Width in STACK.yaml)")
-      ->check(CLI::Range(1, 1 << 20))
-      ->group(group);
-  app.add_option("--height", o.stack.height_px, "Plain pixels: rows (default: Height)")
-      ->check(CLI::Range(1, 1 << 20))
-      ->group(group);
-  app.add_option("--type", texts.type,
-                 "Plain pixels: their type, uint8, uint16, int16 or float32, or u8, u16, i16, f32 "
-                 "(default: Data Type)")
-      ->check(pixel_type())
-      ->group(group);
-  app.add_option("--byte-order", texts.byte_order,
-                 "Plain pixels: little or big (default: Byte Order, else little)")
-      ->check(one_of(kByteOrders))
-      ->group(group);
-  app.add_option("--first-frame", o.first_frame, "First frame to use, from 0")
-      ->check(frame_number())
-      ->group(group);
-  app.add_option("--last-frame", o.last_frame, "Last frame to use (default: the last there is)")
-      ->check(frame_number())
-      ->group(group);
+void add_shard_option(CLI::App& app, OptionTexts& texts) {
   app.add_option("--shard", texts.shard,
                  "I/N: the I-th (from 1) of N parts of the frames, for --every-spot, with files of "
                  "its own, OUT_shard-I-of-N_...; not done again where they are there. `driftfit "
                  "merge` joins them")
       ->check(shard_number())
-      ->group(group);
+      ->group("Stack");
 }
 
 void add_spot_options(CLI::App& app, Options& o) {
@@ -453,8 +402,63 @@ std::string model_name(fitter::Model model) {
   return name_in(kModels, model);
 }
 
+void add_stack_options(CLI::App& app, Options& o, OptionTexts& texts) {
+  const char* group = "Stack";
+  app.add_option("stack", texts.stack,
+                 "TIFF, HDF5, or plain pixels (.raw, .bin); several files, or a folder of TIFFs, "
+                 "are one movie, in the order of the numbers in their names, or as given");
+  app.add_option(
+         "--dataset", o.stack.dataset,
+         "HDF5: path of the dataset (frames, rows, columns); needed where there are several")
+      ->group(group);
+  app.add_option(
+         "--series", o.stack.series,
+         "TIFF: which Image of OME-XML, or position, from 0; needed where there are several")
+      ->check(CLI::Range(0, 1 << 30))
+      ->group(group);
+  app.add_option("--channel", o.stack.channel,
+                 "TIFF: which channel by its metadata, from 0; needed where there are several")
+      ->check(CLI::Range(0, 1 << 30))
+      ->group(group);
+  app.add_option(
+         "--slice", o.stack.slice,
+         "TIFF: which position in z by its metadata, from 0; needed where there are several at "
+         "each time. With one time alone the positions are the frames")
+      ->check(CLI::Range(0, 1 << 30))
+      ->group(group);
+  app.add_flag("--every-page", o.stack.every_page,
+               "TIFF: each page is a frame, whatever its metadata say")
+      ->group(group);
+  app.add_flag("--allow-truncated", o.stack.allow_truncated,
+               "Use the whole frames at the beginning of a truncated stack")
+      ->group(group);
+  app.add_option("--width", o.stack.width_px,
+                 "Plain pixels: columns (default: Width in STACK.yaml)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(group);
+  app.add_option("--height", o.stack.height_px, "Plain pixels: rows (default: Height)")
+      ->check(CLI::Range(1, 1 << 20))
+      ->group(group);
+  app.add_option("--type", texts.type,
+                 "Plain pixels: their type, uint8, uint16, int16 or float32, or u8, u16, i16, f32 "
+                 "(default: Data Type)")
+      ->check(pixel_type())
+      ->group(group);
+  app.add_option("--byte-order", texts.byte_order,
+                 "Plain pixels: little or big (default: Byte Order, else little)")
+      ->check(one_of(kByteOrders))
+      ->group(group);
+  app.add_option("--first-frame", o.first_frame, "First frame to use, from 0")
+      ->check(frame_number())
+      ->group(group);
+  app.add_option("--last-frame", o.last_frame, "Last frame to use (default: the last there is)")
+      ->check(frame_number())
+      ->group(group);
+}
+
 void add_options(CLI::App& app, Options& options, OptionTexts& texts) {
   add_stack_options(app, options, texts);
+  add_shard_option(app, texts);
   add_spot_options(app, options);
   add_fit_options(app, options, texts);
   add_output_options(app, options, texts);
@@ -463,8 +467,7 @@ void add_options(CLI::App& app, Options& options, OptionTexts& texts) {
   app.add_flag("-q,--quiet", options.quiet, "No summary");
 }
 
-void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
-  o.pixel_told = app.count("--pixel-nm") > 0;
+void resolve_stack(Options& o, const OptionTexts& texts) {
   if (texts.stack.empty()) throw CLI::RequiredError("stack");
   o.stack.path = texts.stack.front();
   o.stack.more.assign(texts.stack.begin() + 1, texts.stack.end());
@@ -473,6 +476,11 @@ void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
     o.stack.has_sign = type->has_sign;
   }
   if (!texts.byte_order.empty()) o.stack.byte_order = find_value(kByteOrders, texts.byte_order);
+}
+
+void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
+  o.pixel_told = app.count("--pixel-nm") > 0;
+  resolve_stack(o, texts);
   o.fitter.options.model = find_value(kModels, texts.model);
   o.fitter.options.estimator = find_value(kEstimators, texts.estimator);
   o.fitter.back_end = find_value(kBackEnds, texts.back_end);

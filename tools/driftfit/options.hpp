@@ -79,6 +79,10 @@ struct OptionTexts {
 std::string estimator_name(fitter::Estimator estimator);
 std::string model_name(fitter::Model model);
 
+/// Binds those that say which frames of which recording; and looks up what they named.
+void add_stack_options(CLI::App& app, Options& options, OptionTexts& texts);
+void resolve_stack(Options& options, const OptionTexts& texts);
+
 /// Binds all options; both structs must outlive `app`.
 void add_options(CLI::App& app, Options& options, OptionTexts& texts);
 

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""driftfit calibrate-z against the truth of pupil images and Picasso's format against numpy."""
+import unittest
+
+from driftfit_program import WithFolder, rows_of  # says what is missing
+
+import numpy as np
+import yaml
+from pupil_beads import Pupil, World
+
+CAMERA = ["--pixel-nm", 100, "--gain", 0.5, "--offset", 100, "--read-noise", 1.5]
+
+
+def column(rows, name):
+    return np.array([float(row[name]) if row[name] else np.nan for row in rows])
+
+
+class CalibrateZ(WithFolder):
+    def calibrate(self, world, step_nm, *more, code=0, roi=13):
+        stack = self.write_raw(world.frames)
+        files = ["-o", self.folder / "curve.yaml", "--table", self.folder / "table.csv", "--overwrite"]
+        return self.run_program("calibrate-z", stack, "--step-nm", step_nm, *CAMERA, "--roi", roi, *files, *more, code=code)
+
+    def errors(self, world, held_out=None):
+        """(true z from the curve's zero, error, sd) of each reading; each bead's own offset is taken out, as a lock's
+        reference does."""
+        rows = [row for row in rows_of(self.folder / "table.csv") if held_out is None or row["held_out"] == held_out]
+        x, y = column(rows, "x_px"), column(rows, "y_px")
+        bead = np.array([np.argmin(np.hypot(*(world.places - (a, b)).T)) for a, b in zip(x, y)])
+        frame = column(rows, "frame").astype(int)
+        truth = world.z_nm[frame] + world.heights[bead]
+        read, sd = column(rows, "z_read_nm"), column(rows, "z_sd_nm")
+        error = read - truth
+        for b in np.unique(bead):
+            error[bead == b] -= np.nanmedian(error[bead == b])
+        good = np.isfinite(error)
+        return read[good], error[good], sd[good]
+
+    def check_reading(self, world, held_out=None, rms_nm=12.0, slope=0.03):
+        z, error, sd = self.errors(world, held_out)
+        near = np.abs(z) < 250
+        self.assertGreater(near.sum(), 40)
+        self.assertLess(np.std(error[near]), rms_nm)
+        self.assertLess(abs(np.polyfit(z[near], error[near], 1)[0]), slope)
+        return np.std(error[near]) / np.median(sd[near])
+
+    def test_astigmatism_is_calibrated_by_its_truth_and_its_sd_is_honest(self):
+        world = World(Pupil(0.075), np.arange(-600, 601, 25), seed=2)
+        said = self.calibrate(world, 25)
+        self.assertIn("9 beads of 9", said)
+        self.assertIn("even steps by the curve of the odd ones", said)
+        ratio = self.check_reading(world, rms_nm=7)
+        self.assertGreater(ratio, 0.8)
+        self.assertLess(ratio, 1.25)
+        curve = yaml.safe_load((self.folder / "curve.yaml").read_text())
+        self.assertEqual(curve["method"], "astigmatic")
+        self.assertGreater(curve["scatter_factor"], 1)
+        self.assertLess(curve["range_nm"][0], -300)
+        self.assertGreater(curve["range_nm"][1], 300)
+        self.assertIn("<svg", (self.folder / "curve.svg").read_text())
+
+    def test_either_sign_of_astigmatism_and_either_direction_of_the_stage(self):
+        for astigmatism, step in ((-0.08, 40), (0.08, -40)):
+            with self.subTest(astigmatism=astigmatism, step=step):
+                z = np.arange(-600, 601, 40) * np.sign(step)
+                world = World(Pupil(astigmatism), z, seed=3)
+                self.calibrate(world, step)
+                self.check_reading(world, rms_nm=9)
+
+    def test_aberrations_and_few_photons_leave_the_scale_right(self):
+        world = World(Pupil(0.075, coma=0.02, spherical=0.02), np.arange(-600, 601, 25), photons=6e3, seed=4)
+        self.calibrate(world, 25)
+        ratio = self.check_reading(world, rms_nm=25, slope=0.04)
+        self.assertGreater(ratio, 0.75)
+        self.assertLess(ratio, 1.3)
+
+    def test_planes_that_the_curve_was_made_without_are_read(self):
+        world = World(Pupil(0.075), np.arange(-600, 601, 50), seed=5)
+        self.calibrate(world, 50, "--planes", "odd")
+        self.check_reading(world, held_out="1", rms_nm=9)
+
+    def test_defocus_is_calibrated_on_one_side(self):
+        world = World(Pupil(0.0), np.arange(0, 901, 30), seed=6, heights_nm=20)
+        said = self.calibrate(world, 30, "--method", "defocus", roi=17)
+        self.assertIn("lock at", said)
+        z, error, sd = self.errors(world)
+        near = (z > 300) & (z < 600)
+        self.assertGreater(near.sum(), 40)
+        self.assertLess(np.std(error[near]), 12)
+        self.assertLess(abs(np.polyfit(z[near], error[near], 1)[0]), 0.05)
+
+    def test_picasso_has_the_curve_as_polynomials_that_numpy_evaluates(self):
+        world = World(Pupil(0.075), np.arange(-600, 601, 25), seed=2)
+        said = self.calibrate(world, 25, "--picasso", self.folder / "picasso.yaml")
+        off = float(said.split("polynomials are at most ")[1].split()[0])
+        picasso = yaml.safe_load((self.folder / "picasso.yaml").read_text())
+        curve = yaml.safe_load((self.folder / "curve.yaml").read_text())
+        self.assertEqual(len(picasso["X Coefficients"]), 7)
+        self.assertTrue(all(isinstance(c, float) for c in picasso["X Coefficients"] + picasso["Y Coefficients"]))
+        z, x, y = np.array(curve["knots"]).T
+        low, high = curve["range_nm"]
+        inside = (z > low) & (z < high)
+        slope = np.gradient(x - y, z)
+        apart = (np.polyval(picasso["X Coefficients"], z) - np.polyval(picasso["Y Coefficients"], z)
+                 - np.sqrt(x**2 - 1 / 12) + np.sqrt(y**2 - 1 / 12))
+        self.assertLess(np.max(np.abs(apart / slope)[inside]), off + 0.5)
+        self.assertLess(off, 10)
+
+    def test_what_makes_no_curve_is_refused_with_the_reason_and_the_cure(self):
+        whole = World(Pupil(0.075), np.arange(-600, 601, 50), seed=7)
+
+        def refusal(world, *more, step=50, code=1):
+            return self.calibrate(world, step, *more, code=code)
+
+        no_lens = World(Pupil(0.0), np.arange(-500, 501, 50), seed=7, heights_nm=0)
+        self.assertRegex(refusal(no_lens), "cross nowhere|turns back|look alike|slope")
+        one_side = World(Pupil(0.075), np.arange(150, 651, 50), seed=7, heights_nm=20)
+        self.assertRegex(refusal(one_side), "cross nowhere.*both sides|turns back")
+        few = World(Pupil(0.075), [-50.0, 0.0], seed=7)
+        self.assertIn("needed are 3", refusal(few))
+        dark = World(Pupil(0.075), np.arange(-300, 301, 50), photons=1, seed=7)
+        self.assertIn("no bead is found", refusal(dark))
+        self.assertIn("--step-nm is 0", refusal(whole, step=0, code=2))
+        self.assertIn("--picasso is for", refusal(whole, "--method", "defocus", "--picasso", "p.yaml", code=2))
+        uneven = World(Pupil(0.075), np.arange(-600, 601, 50) + 60.0 * (np.arange(25) % 2), seed=7)
+        self.assertRegex(refusal(uneven), "even steps of --step-nm")
+        self.assertFalse((self.folder / "curve.yaml").exists())
+
+    def test_bleaching_is_told(self):
+        world = World(Pupil(0.075), np.arange(-500, 501, 25), seed=8, bleach=0.4)
+        self.assertRegex(self.calibrate(world, 25), "beads are .* dimmer above the crossing")
+
+
+if __name__ == "__main__":
+    unittest.main()
