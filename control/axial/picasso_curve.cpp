@@ -107,7 +107,8 @@ PicassoCurve picasso_curve_of(const WidthCurve& curve, bool integrated, double s
   const auto [low, high] = fitted_range(curve);
   picasso.step_nm = std::abs(step_nm);
   picasso.frames =
-      1 + 2 * static_cast<int>(std::max(std::abs(low), std::abs(high)) / picasso.step_nm + 0.5);
+      1 +
+      2 * static_cast<int>(std::lround(std::max(std::abs(low), std::abs(high)) / picasso.step_nm));
   return picasso;
 }
 

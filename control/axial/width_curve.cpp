@@ -154,10 +154,11 @@ void WidthCurve::find_range(Range within) {
     }
     crossing_nm_ = 0.5 * (low + high);
   } else {
-    const double step = (range_.upper_nm - range_.lower_nm) / 1000;
+    constexpr int kSteps = 1000;
+    const double step = (range_.upper_nm - range_.lower_nm) / kSteps;
     double steepest = 0;
-    for (double z = range_.lower_nm; z <= range_.upper_nm; z += step)
-      steepest = std::max(steepest, std::abs(sigma_x_px_per_nm(z)));
+    for (int i = 0; i <= kSteps; ++i)
+      steepest = std::max(steepest, std::abs(sigma_x_px_per_nm(range_.lower_nm + i * step)));
     const auto is_flat = [&](double z) {
       return std::abs(sigma_x_px_per_nm(z)) < kSteepEnough * steepest;
     };

@@ -26,7 +26,8 @@ control::ReflectedSpot ReflectionReader::read(const camera::Frame& frame) noexce
   if (fits.empty()) return {};
   const fitter::Localization& fit = fits[0];
   if (fit.status == fitter::FitStatus::BadInput) {
-    const bool all_equal = std::all_of(pixels, pixels + side_px * side_px,
+    const auto count = static_cast<std::ptrdiff_t>(side_px) * side_px;
+    const bool all_equal = std::all_of(pixels, pixels + count,
                                        [first = *pixels](auto pixel) { return pixel == first; });
     return {.reason = all_equal ? AxialReason::Dark : AxialReason::Saturated};
   }

@@ -50,7 +50,7 @@ struct World {
   bool remembering = true;  ///< markers have a reputation
   bool acquaint = false;    ///< a lock gets to know its stage first; of laws that are not PI
   /// Happens so long (at_s) after a law begins to act.
-  std::optional<simulator::Fault> fault;
+  std::optional<simulator::Fault> fault = {};
   int driver_frames = 1;  ///< the stage's driver takes one correction in so many frames
 };
 
