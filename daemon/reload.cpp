@@ -62,7 +62,7 @@ Outcome Reload::run() {
 Reply Reload::compare() const {
   nlohmann::json differs = nlohmann::json::array();
   try {
-    const config::Config files = config::load(file_);
+    const config::Config files = with_curve(config::load(file_));
     for (const config::Option& option : config::options())
       if (option.get(config_) != option.get(files)) differs.push_back(option.key);
   } catch (const config::ConfigError& error) {

@@ -27,12 +27,14 @@ bool has_z(const MarkersReport::Entry& entry) {
 
 void PatternWatch::Mean::forget(double kept) {
   weight *= kept;
+  freshness *= kept;
   sum *= kept;
   variance_sum *= kept * kept;
 }
 
 void PatternWatch::Mean::add(double value, double variance) {
   weight += 1;
+  freshness = 1;
   sum += value;
   variance_sum += variance;
 }
@@ -87,7 +89,7 @@ control::PatternChange PatternWatch::change() const {
   for (const Track& track : tracks_) most_z = std::max(most_z, track.z_nm.weight);
   std::vector<control::PatternMarker> markers;
   for (const Track& track : tracks_) {
-    if (!(track.x_nm.weight > kSeldom * most)) continue;
+    if (!track.x_nm.is_of_now() || !(track.x_nm.weight > kSeldom * most)) continue;
     const double variance_nm2 =
         track.reference_nm2 + 0.5 * (track.x_nm.variance() + track.y_nm.variance());
     if (!(variance_nm2 > 0) || !std::isfinite(variance_nm2)) continue;
@@ -95,7 +97,7 @@ control::PatternChange PatternWatch::change() const {
         {.place_nm = {track.reference_px.x * pixel_size_nm_, track.reference_px.y * pixel_size_nm_},
          .moved_nm = {track.x_nm.value(), track.y_nm.value()},
          .variance_nm2 = variance_nm2});
-    if (!(track.z_nm.weight > kSeldom * most_z)) continue;
+    if (!track.z_nm.is_of_now() || !(track.z_nm.weight > kSeldom * most_z)) continue;
     markers.back().z_moved_nm = track.z_nm.value();
     markers.back().z_variance_nm2 = track.z_reference_nm2 + track.z_nm.variance();
   }

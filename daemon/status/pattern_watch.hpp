@@ -27,11 +27,13 @@ class PatternWatch {
 
   /// Of one number, and of a variance that it has in each frame.
   struct Mean {
-    double weight = 0, weight_squares = 0;
+    double weight = 0;
+    double freshness = 0;  ///< 1 at the last that was added, and forgotten as it is
     double sum = 0, variance_sum = 0;
 
     void forget(double kept);
     void add(double value, double variance);
+    bool is_of_now() const { return freshness > 0.05; }  // three times kForgetS
     double value() const { return sum / weight; }
     double variance() const { return variance_sum / (weight * weight); }
   };

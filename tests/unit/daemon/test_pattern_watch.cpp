@@ -143,6 +143,20 @@ TEST_CASE("a pattern that tilts is told where markers have a z", "[pattern]") {
   CHECK(pattern_json(c)["tilt_y_mrad"].get<double>() == Approx(1000 * c.tilt_rad.y));
 }
 
+TEST_CASE("what no marker tells any more is not told for ever", "[pattern]") {
+  Field field;
+  field.reads_z = true;
+  field.frames(300, 0, 0);
+  field.reads_z = false;
+  for (std::size_t i = 0; i < Field::kMarkers; ++i) field.entry(i).axial = {};
+  field.frames(200, 0, 0);
+  CHECK_FALSE(field.watch.change().tilted);
+  CHECK(field.watch.change().measured);
+  for (std::size_t i = 0; i < Field::kMarkers; ++i) field.entry(i).observation.fitted = false;
+  field.frames(200, 0, 0);
+  CHECK_FALSE(field.watch.change().measured);
+}
+
 TEST_CASE("a new reference is a new zero, at once", "[pattern]") {
   Field field;
   field.frames(300, 5 * kMrad, 200 * kPpm);
