@@ -146,8 +146,8 @@ class LawChoice {
   double driver_hz_ = 0;
   std::int64_t rest_ns_ = 0;        ///< that PI was given last, since it was better
   std::int64_t rest_until_ns_ = 0;  ///< of PI that was better; 0: the observer acts
-  bool knew_ = false;           ///< it had learnt when PI took over
-  bool judged_learnt_ = false;  ///< and so it had at the last frame
+  bool knew_ = false;               ///< it had learnt when PI took over
+  bool judged_learnt_ = false;      ///< and so it had at the last frame
 };
 
 }  // namespace driftd::control
