@@ -67,7 +67,10 @@ class SlowDriver(unittest.TestCase):
         status = self.report(3)
         self.assertEqual((status["control"]["law"], status["control"]["reason"]), ("pi", "driver_too_slow"))
         rig.set_driver_period(0)  # it has only been busy
-        status = self.report(3, rate_hz=500)
+        for _ in range(20):  # s: few corrections are sent by which it could show
+            status = self.report(1, rate_hz=500)
+            if status["control"]["reason"] != "driver_too_slow":
+                break
         self.assertEqual((status["control"]["law"], status["control"]["reason"]), ("observer", "configured"))
         self.assertEqual(status["state"], "locked")
         self.assertEqual(rig.daemon.text().count("stage_not_following"), 0)

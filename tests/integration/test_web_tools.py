@@ -251,7 +251,7 @@ class Tools(unittest.TestCase):
         self.start("--operate")
         self.assertIn("1 to 600 s", self.use("measure", seconds=1e9)["error"])
         self.assertIn("1 to 600 s", self.use("measure", seconds="1; reboot")["error"])
-        ended = self.job("measure", seconds=2)
+        ended = self.job("measure", seconds=5)
         self.assertEqual(ended["phase"], "done", ended)
         result = ended["result"]
         self.assertEqual(result["state"], "idle")
