@@ -206,7 +206,7 @@ class Reasons(unittest.TestCase):
         self.restart()
         self.rig.sleep(0.5)
         self.assertIn("`driftctl markers --find` tells why", self.rig.status()["interrupted"]["text"])
-        self.assertIn("see light and focus", self.driftctl("calibrate", code=1))
+        self.assertIn("`driftctl markers --find` tells why", self.driftctl("calibrate", code=1))
 
     def test_the_drift_of_the_last_seconds_is_none_where_none_is_seen(self):
         self.start_locked()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import select
 import socket
 import struct
 import time
@@ -84,17 +85,20 @@ class Tab:
         (length,) = struct.unpack_from("<I", message)
         return json.loads(message[4:4 + length]), message[4 + length:]
 
-    def wait(self, condition, what: str, pass_time=lambda: None) -> tuple[dict, bytes]:
-        """The first message for which the condition holds."""
+    def wait(self, condition, what: str, pass_time=None) -> tuple[dict, bytes]:
+        """The first message for which the condition holds. Virtual time passes by pass_time(), which may bring none."""
         end = time.monotonic() + DEADLINE_S
         while time.monotonic() < end:
-            pass_time()
+            if pass_time:
+                pass_time()
+                if not select.select([self.socket.sock], [], [], 0.1)[0]:
+                    continue
             header, payload = self.receive()
             if condition(header):
                 return header, payload
         raise AssertionError(f"never: {what}")
 
-    def wait_kind(self, kind: str, pass_time=lambda: None) -> tuple[dict, bytes]:
+    def wait_kind(self, kind: str, pass_time=None) -> tuple[dict, bytes]:
         return self.wait(lambda header: header["kind"] == kind, kind, pass_time)
 
     def want(self, **wants) -> None:
