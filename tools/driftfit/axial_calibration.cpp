@@ -135,7 +135,7 @@ class Calibration {
   void choose_beads() {
     for (std::size_t b = 0; b < all_.beads; ++b) {
       std::size_t fitted = 0;
-      for (const std::size_t p : planes_) fitted += all_.at(p, b).fitted ? 1 : 0;
+      for (const std::size_t p : planes_) fitted += all_.at(p, b).fitted ? 1U : 0U;
       if (static_cast<double>(fitted) >= kKeptShare * static_cast<double>(planes_.size()))
         beads_.push_back(b);
     }
@@ -201,7 +201,7 @@ class Calibration {
 
   [[nodiscard]] static WidthCurve shifted(const WidthCurve& curve, double zero_nm, double scatter) {
     std::vector<WidthCurve::Knot> knots = curve.knots();
-    for (auto& knot : knots) knot.z_nm -= zero_nm;
+    for (auto& knot : knots) knot.z_nm -= zero_nm, knot.scatter = scatter;
     return {std::move(knots), scatter, curve.method()};
   }
 
