@@ -17,7 +17,7 @@
 #include "camera/pixel_format.hpp"
 #include "camera/source_options.hpp"
 #include "control/axial/axial_method.hpp"
-#include "control/axial/width_curve.hpp"
+#include "control/axial/brightness_curves.hpp"
 #include "control/values/acquaint_when.hpp"
 #include "control/values/types.hpp"
 #include "fitter/cuda_mode.hpp"
@@ -114,7 +114,7 @@ struct Axial {
   control::AxialMethod method;
   std::filesystem::path curve;  ///< relative to the configuration file
   /// What the daemon read from it (daemon/setup/axial_curve.hpp); none: there is no such method.
-  std::shared_ptr<const control::WidthCurve> read = nullptr;
+  std::shared_ptr<const control::BrightnessCurves> read = nullptr;
 
   /// z is read from the widths of markers.
   bool by_widths() const noexcept {

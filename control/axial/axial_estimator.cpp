@@ -27,10 +27,18 @@ void add_sample(double value, int count, double& mean, double& m2) noexcept {
   m2 += before * (value - mean);
 }
 
-WidthVariance variance_of(const MarkerObservation& o) noexcept {
+SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept {
   const double x_px2 = static_cast<double>(o.sigma_x_sd_px) * static_cast<double>(o.sigma_x_sd_px);
   const double y_px2 = static_cast<double>(o.sigma_y_sd_px) * static_cast<double>(o.sigma_y_sd_px);
-  return {x_px2, y_px2, 0};  // their correlation is below 0.15: test_axial_estimator
+  return {.sigma_x_px = static_cast<double>(o.sigma_x_px),
+          .sigma_y_px = static_cast<double>(o.sigma_y_px),
+          .variance = {x_px2, y_px2, 0},  // their correlation is below 0.15: test_axial_estimator
+          .amplitude_e = units.gain_e_per_adu * static_cast<double>(o.amplitude_adu),
+          .background_e =
+              units.gain_e_per_adu * (static_cast<double>(o.background_adu) - units.offset_adu),
+          .read_noise_e = units.read_noise_e,
+          .chi_square = static_cast<double>(o.chi_square),
+          .pixels = units.pixels};
 }
 
 }  // namespace
@@ -72,9 +80,10 @@ void AxialEstimator::add_reference(std::size_t i, MarkerReference& reference) co
   reference.z_variance_nm2 = track.reference_variance_nm2;
 }
 
-const AxialEstimate& AxialEstimator::update(const WidthCurve& curve, Observations observations,
+const AxialEstimate& AxialEstimator::update(const BrightnessCurves& curves, const FitUnits& units,
+                                            Observations observations,
                                             const DriftEstimator& lateral) noexcept {
-  read(curve, observations, lateral);
+  read(curves, units, observations, lateral);
   const ReferenceFollower::Change change = follower_.follow(lateral);
   const bool complete = change == ReferenceFollower::Change::Complete;
   if (change == ReferenceFollower::Change::NewZero) {
@@ -97,13 +106,14 @@ const AxialEstimate& AxialEstimator::update(const WidthCurve& curve, Observation
     tracking = {};
     if (!rebase_pending_) tracking = measure(lateral);
   }
-  publish(curve, tracking, agree(MarkerRole::Witness, lateral), lateral);
+  publish(curves.curves().front(), tracking, agree(MarkerRole::Witness, lateral), lateral);
   return estimate_;
 }
 
 /// What the widths of this frame say, marker by marker.
-void AxialEstimator::read(const WidthCurve& curve, Observations observations,
-                          const DriftEstimator& lateral) noexcept {
+void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
+                          Observations observations, const DriftEstimator& lateral) noexcept {
+  const WidthCurve& curve = curves.curves().front();
   const double most_sd_nm = kMostSdShare * (curve.upper_nm() - curve.lower_nm());
   for (std::size_t i = 0; i < results_.size(); ++i) {
     AxialResult& result = results_[i];
@@ -115,7 +125,7 @@ void AxialEstimator::read(const WidthCurve& curve, Observations observations,
       result.reason = o.saturated ? AxialReason::Saturated : AxialReason::Dark;
       continue;
     }
-    const AxialReading z = curve.read(o.sigma_x_px, o.sigma_y_px, variance_of(o));
+    const AxialReading z = curves.read(spot_fit(o, units));
     result.side = z.side;
     if (!z.measured) {
       const bool outside = z.side == AxialSide::Below || z.side == AxialSide::Above;

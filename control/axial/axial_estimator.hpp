@@ -14,8 +14,8 @@
 #include <span>
 #include <vector>
 
+#include "control/axial/brightness_curves.hpp"
 #include "control/axial/reference_follower.hpp"
-#include "control/axial/width_curve.hpp"
 #include "control/drift/consensus.hpp"
 #include "control/drift/drift_estimator.hpp"
 #include "control/values/types.hpp"
@@ -27,7 +27,8 @@ enum class AxialReason : std::uint8_t {
   Measured,
   NoReference,  ///< enough markers are read, and their references are being taken
   OutOfRange,   ///< of the curve
-  Unclear,      ///< widths that no place, or more than one, of the curve explains
+  Unclear,      ///< widths that no place, or more than one, of the curve explains, or pixels that
+                ///< no single marker does
   Saturated,
   Dark,         ///< not seen, or too dim to tell z
   Implausible,  ///< they look otherwise than at their reference, or are away from the others in x,
@@ -78,7 +79,7 @@ class AxialEstimator {
   void set_references(std::span<const MarkerReference> references,
                       const DriftEstimator& lateral) noexcept;
   /// One frame, which `lateral` has had.
-  const AxialEstimate& update(const WidthCurve& curve,
+  const AxialEstimate& update(const BrightnessCurves& curves, const FitUnits& units,
                               std::span<const MarkerObservation> observations,
                               const DriftEstimator& lateral) noexcept;
   /// The next frame's curve is another one: a new zero.
@@ -110,7 +111,7 @@ class AxialEstimator {
   };
   using Observations = std::span<const MarkerObservation>;
 
-  void read(const WidthCurve& curve, Observations observations,
+  void read(const BrightnessCurves& curves, const FitUnits& units, Observations observations,
             const DriftEstimator& lateral) noexcept;
   bool rebase(const DriftEstimator& lateral) noexcept;
   Consensus measure(const DriftEstimator& lateral) noexcept;

@@ -28,6 +28,12 @@ struct SpotFit {
   double dimness() const noexcept;
 };
 
+/// What makes electrons of a fit's counts.
+struct FitUnits {
+  double gain_e_per_adu = 0, offset_adu = 0, read_noise_e = 0;
+  int pixels = 0;  ///< SpotFit::pixels
+};
+
 class BrightnessCurves {
  public:
   /// @param curves  at least one, of one method; where there are several, their knots' dimnesses
@@ -35,6 +41,10 @@ class BrightnessCurves {
   /// @throws WidthCurveError
   explicit BrightnessCurves(std::vector<WidthCurve> curves);
   const std::vector<WidthCurve>& curves() const noexcept { return curves_; }
+  /// Fits of this method are: their chi-square is a deviance.
+  bool by_likelihood() const noexcept {
+    return curves_.front().method() == AxialMethod::Astigmatic;
+  }
 
   /// By the curves of the next brighter and the next dimmer fits, linear in the dimness' logarithm
   /// between them; beyond the curves by the last one. Widths that lie off the curve by more than

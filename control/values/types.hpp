@@ -77,6 +77,7 @@ struct MarkerObservation {
   float background_adu = 0;
   float sigma_x_px = 0, sigma_y_px = 0;  ///< the same, where the fit is circular
   float sigma_x_sd_px = 0, sigma_y_sd_px = 0;
+  float chi_square = 0;    ///< Localization::chi_square
   bool saturated = false;  ///< not fitted, because pixels are
 };
 

@@ -205,7 +205,8 @@ struct LoopSettings {
   std::int64_t exposure_ns;  ///< the frame was taken in the middle of it ...
   std::int64_t readout_ns;   ///< ... and popped this long after its end
   /// That z is read by, from widths; none: it is not.
-  std::shared_ptr<const control::WidthCurve> curve;
+  std::shared_ptr<const control::BrightnessCurves> curve;
+  control::FitUnits fit_units;             ///< of the fits that it reads, but for their pixels
   control::ReflectionSettings reflection;  ///< with LoopPorts::reflection alone
 };
 

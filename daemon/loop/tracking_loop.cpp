@@ -290,6 +290,7 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
                         .sigma_y_px = fit.sigma_y_px,
                         .sigma_x_sd_px = fit.sigma_x_sd_px,
                         .sigma_y_sd_px = fit.sigma_y_sd_px,
+                        .chi_square = fit.chi_square,
                         .saturated = inside && fit.status == fitter::FitStatus::BadInput &&
                                      differ(fits_markers.staging(i), side_px * side_px)};
   }
@@ -303,7 +304,12 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& result,
   const auto observations =
       std::span<const control::MarkerObservation>(observations_).first(estimator.markers().size());
   result.drift = estimator.update(observations);
-  if (settings_.curve) result.axial = set_->axial.update(*settings_.curve, observations, estimator);
+  if (settings_.curve) {
+    const int side_px = fitter().roi_px();
+    control::FitUnits units = settings_.fit_units;
+    if (settings_.curve->by_likelihood()) units.pixels = side_px * side_px;
+    result.axial = set_->axial.update(*settings_.curve, units, observations, estimator);
+  }
   facts.drift = &result.drift;
   facts.new_reference =
       (was_referencing && !estimator.referencing()) || session_.kept_reference_is_due(result.drift);

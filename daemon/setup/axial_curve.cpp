@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/names.hpp"
 #include "control/axial/curve_file.hpp"
@@ -20,6 +21,18 @@ control::CurveFits fits_of(const config::Config& config, int roi_px) {
           .roi_px = roi_px,
           .pixel_size_nm = config.optics.pixel_size_nm,
           .gain_e_per_adu = config.camera.gain_e_per_adu};
+}
+
+bool are_same(const control::WidthCurve& one, const control::WidthCurve& other) {
+  const auto same = [](const control::WidthCurve::Knot& p, const control::WidthCurve::Knot& q) {
+    return p.z_nm == q.z_nm && p.sigma_x_px == q.sigma_x_px && p.sigma_y_px == q.sigma_y_px &&
+           p.scatter == q.scatter && p.dimness == q.dimness &&
+           (p.excess == q.excess || (std::isnan(p.excess) && std::isnan(q.excess)));
+  };
+  return one.method() == other.method() && one.scatter_factor() == other.scatter_factor() &&
+         one.lower_nm() == other.lower_nm() && one.upper_nm() == other.upper_nm() &&
+         std::equal(one.knots().begin(), one.knots().end(), other.knots().begin(),
+                    other.knots().end(), same);
 }
 
 }  // namespace
@@ -45,7 +58,11 @@ config::Config with_curve(config::Config config) {
       if (!why.empty())
         throw refused(why + ": make one for these fits by `driftfit calibrate-z`, or set them so");
     }
-    config.axial.read = std::make_shared<const control::WidthCurve>(std::move(file.curve));
+    if (!file.dimmer.empty() && !(config.camera.gain_e_per_adu > 0))
+      throw refused(
+          "it has curves of `dimmer` markers, which only camera.gain_e_per_adu, offset_adu and "
+          "read_noise_e tell apart: set these, or take `dimmer` out of the file");
+    config.axial.read = std::make_shared<const control::BrightnessCurves>(curves_of(file));
   } catch (const control::CurveFileError& error) {  // names the file
     throw config::ConfigError(std::string("axial.curve: ") + error.what());
   }
@@ -54,14 +71,9 @@ config::Config with_curve(config::Config config) {
 
 bool have_other_curves(const config::Config& a, const config::Config& b) {
   if (!a.axial.read || !b.axial.read) return a.axial.read != b.axial.read;
-  const control::WidthCurve &one = *a.axial.read, &other = *b.axial.read;
-  const auto same = [](const control::WidthCurve::Knot& p, const control::WidthCurve::Knot& q) {
-    return p.z_nm == q.z_nm && p.sigma_x_px == q.sigma_x_px && p.sigma_y_px == q.sigma_y_px;
-  };
-  return one.method() != other.method() || one.scatter_factor() != other.scatter_factor() ||
-         one.lower_nm() != other.lower_nm() || one.upper_nm() != other.upper_nm() ||
-         !std::equal(one.knots().begin(), one.knots().end(), other.knots().begin(),
-                     other.knots().end(), same);
+  const auto& one = a.axial.read->curves();
+  const auto& other = b.axial.read->curves();
+  return !std::equal(one.begin(), one.end(), other.begin(), other.end(), are_same);
 }
 
 }  // namespace driftd::daemon

@@ -36,8 +36,9 @@ std::string why_no_z(const control::AxialEstimate& z, int needed) {
              "it was made";
     case AxialReason::Unclear:
       return few +
-             ": the curve has no such widths, or has them twice; see whether it is of this "
-             "lens, and make it anew by `driftfit calibrate-z`";
+             ": the curve has no such widths, or has them twice, or there are other spots beside "
+             "the markers; see whether it is of this lens, and make it anew by `driftfit "
+             "calibrate-z`";
     case AxialReason::Saturated:
       return few + ": most of the others are saturated; less light or exposure helps";
     case AxialReason::Dark:

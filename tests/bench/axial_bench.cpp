@@ -42,6 +42,8 @@ double width_px(double z_nm, double focus_nm) {
   return 1.1 * std::sqrt(1 + off * off);
 }
 
+const control::FitUnits kUnits = {kGain, 100, 1.5, kSide* kSide};
+
 control::WidthCurve curve() {
   std::vector<control::WidthCurve::Knot> knots;
   for (int z = -500; z <= 500; z += 50)
@@ -125,13 +127,15 @@ class Lock {
                           .sigma_x_px = f.sigma_x_px,
                           .sigma_y_px = f.sigma_y_px,
                           .sigma_x_sd_px = f.sigma_x_sd_px,
-                          .sigma_y_sd_px = f.sigma_y_sd_px};
+                          .sigma_y_sd_px = f.sigma_y_sd_px,
+                          .chi_square = f.chi_square};
       starts_[i] = fitter::converged(f.status)
                        ? fitter::Start{f.x_px, f.y_px, f.sigma_x_px, f.sigma_y_px}
                        : fitter::Start{};
     }
     valid += lateral_.update(observations_).valid ? 1 : 0;
-    if (measures_z_) with_z += axial_.update(curve_, observations_, lateral_).valid ? 1 : 0;
+    if (measures_z_)
+      with_z += axial_.update(curves_, kUnits, observations_, lateral_).valid ? 1 : 0;
     const std::int64_t end_ns = monotonic_ns();
     fit_us.push_back(1e-3 * static_cast<double>(fitted_ns - begin_ns));
     all_us.push_back(1e-3 * static_cast<double>(end_ns - begin_ns));
@@ -147,7 +151,7 @@ class Lock {
   control::DriftEstimator lateral_;
   control::AxialEstimator axial_;
   bool measures_z_;
-  const control::WidthCurve curve_ = curve();
+  const control::BrightnessCurves curves_ = control::BrightnessCurves({curve()});
   std::vector<fitter::Start> starts_;
   std::vector<control::MarkerObservation> observations_;
 };

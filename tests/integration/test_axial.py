@@ -3,12 +3,13 @@
 and that x and y do not depend on it."""
 import math
 import pathlib
+import subprocess
 import sys
 import unittest
 
-from harness import SOURCE, new_rig
+from harness import BIN, SOURCE, new_rig
 
-sys.path.insert(0, str(SOURCE / "tests/fault"))
+sys.path[:0] = [str(SOURCE / "tests/fault"), str(SOURCE / "tests/unit/tools/driftfit")]
 from judge import CONFIG, DEMO, changed  # noqa: E402
 
 Z_KEYS = ("z_nm", "z_sd_nm", "frame_z_nm", "frame_z_sd_nm", "witness_z_nm")
@@ -116,6 +117,9 @@ MOVING = ("disturbance:", "disturbance:\n  z:\n    linear_nm_per_s: 10\n    rand
                           "      - {amplitude_nm: 30, frequency_hz: 0.5}\n     ")
 BEHIND_A_LENS = changed(DEMO, MOVING, ("  sigma_px: 1.3 ", "  shape: width_curve\n  # "),
                         ("  min_distance_px: 32", "  height_spread_nm: 60\n  min_distance_px: 32"))
+BEHIND_A_PUPIL = changed(DEMO, MOVING, ("  sigma_px: 1.3 ", "  shape: pupil\n  pupil: {numerical_aperture: 1.4, index: 1.518, "
+                                        "wavelength_nm: 800, astigmatism_waves: 0.075}\n  # "),
+                         ("  photons: 30000 ", "  photons: 3000 "))
 REFLECTED = changed(DEMO, MOVING) + ("\nreflection:\n  photons: 200000\n  x_px: 128\n  y_px: 226\n  px_per_um: 25\n"
                                      "  direction_deg: 90\n  sigma_px: 2\n")
 
@@ -152,6 +156,28 @@ class ByTruth(unittest.TestCase):
                     "axial": {"method": "reflection",
                               "reflection": "{x_px: 128, y_px: 226, roi_px: 48, nm_per_px: 40, angle_deg: 90}"}}
         self.check(REFLECTED, 0.6, reflection)
+
+    def test_dim_markers_by_the_curves_of_a_stack_of_bright_beads(self):
+        """By the curve of the bright ones alone they go 0.65 of the way."""
+        try:
+            import numpy as np
+        except ImportError:
+            self.skipTest("SKIPPED: python3-numpy is not installed")
+        from pupil_beads import Pupil, World
+
+        def calibrated(rig) -> dict:
+            stack = World(Pupil(0.075), np.arange(-500, 501, 25), photons=3e4, seed=11).frames
+            file = rig.folder / "stack.raw"
+            stack.tofile(file)
+            planes, height, width = stack.shape
+            file.with_suffix(".yaml").write_text(f"Width: {width}\nHeight: {height}\nFrames: {planes}\n"
+                                                 f"Data Type: {stack.dtype}\nByte Order: '<'\n")
+            subprocess.run([BIN / "driftfit", "calibrate-z", file, "--step-nm", "25", "--pixel-nm",
+                            "100", "--roi", "13", "--gain", "0.5", "--offset", "100", "--read-noise", "1.5",
+                            "-o", rig.folder / "curve.yaml"],
+                           check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+            return sections(rig)
+        self.check(BEHIND_A_PUPIL, 8, calibrated)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@
 #include "control/axial/picasso_curve.hpp"
 #include "tools/driftfit/axial_calibration.hpp"
 #include "tools/driftfit/curve_plot.hpp"
+#include "tools/driftfit/dimmer_beads.hpp"
+#include "tools/driftfit/dimmer_curves.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/few_digits.hpp"
 #include "tools/driftfit/output_file.hpp"
@@ -75,14 +77,15 @@ ZStackSettings settings_for(const CalibrateZOptions& options, std::vector<std::i
 std::string table_of(const AxialCalibration& c, const ZStackBeads& beads,
                      const CalibrationSettings& settings) {
   std::string text =
-      "frame,bead,x_px,y_px,sigma_x_px,sigma_y_px,photons,stack_z_nm,height_nm,z_nm,z_read_nm,"
+      "frame,bead,x_px,y_px,sigma_x_px,sigma_y_px,photons,dimness,stack_z_nm,height_nm,z_nm,z_read_"
+      "nm,"
       "z_sd_nm,held_out\n";
   for (const BeadReading& r : c.readings) {
     const BeadFit& fit = beads.at(r.plane, r.bead);
     const auto place = std::find(c.beads.begin(), c.beads.end(), r.bead) - c.beads.begin();
-    text += fmt::format("{},{},{:.4f},{:.4f},{:.5f},{:.5f},{:.1f},{:.3f},{:.3f},{:.3f},",
+    text += fmt::format("{},{},{:.4f},{:.4f},{:.5f},{:.5f},{:.1f},{:.7f},{:.3f},{:.3f},{:.3f},",
                         beads.frames[r.plane], r.bead, fit.x_px, fit.y_px, fit.sigma_x_px,
-                        fit.sigma_y_px, fit.photons, settings.z_nm[r.plane],
+                        fit.sigma_y_px, fit.photons, fit.dimness, settings.z_nm[r.plane],
                         c.heights_nm[static_cast<std::size_t>(place)], r.z_nm);
     text += r.reading.measured ? fmt::format("{:.3f},{:.3f},", r.reading.z_nm, r.reading.sd_nm)
                                : std::string(",,");
@@ -127,6 +130,27 @@ std::string summary_of(const AxialCalibration& c, const ZStackBeads& beads,
         c.held_out->rms_nm, std::abs(c.held_out->worst_nm), counted(c.held_out->planes, "plane"));
   for (const std::string& warning : c.warnings) text += "warning: " + warning + "\n";
   return text;
+}
+
+/// Likelihood's widths depend on light; without a gain nobody knows how much of it there is.
+CurvesByBrightness with_dimmer_curves(camera::ImageStack& stack, const SpotFitterSettings& fit,
+                                      const AxialCalibration& made, const ZStackBeads& beads,
+                                      const CalibrationSettings& calibration,
+                                      const std::function<bool()>& stop) {
+  if (calibration.method != AxialMethod::Astigmatic || !(fit.options.noise.gain_e_per_adu > 0))
+    return {made.curve, {}};
+  const std::vector<double> levels = dimmer_levels(made, beads);
+  return curves_by_brightness(made, beads, dimmer_beads(stack, fit, beads, levels, stop),
+                              calibration);
+}
+
+std::string summary_of(const CurvesByBrightness& curves, const AxialCalibration& made) {
+  if (curves.dimmer.empty()) return "";
+  const double z_nm = made.curve.crossing_nm();
+  return fmt::format(
+      "{} of dimmer markers, down to {:.0f} photons on this background\n",
+      counted(curves.dimmer.size(), "curve"),
+      made.photons * curves.curve.dimness(z_nm) / curves.dimmer.back().dimness(z_nm));
 }
 
 /// All files of a run, written when all of them can be.
@@ -269,9 +293,11 @@ std::string calibrate_z(CalibrateZOptions options, const std::function<bool()>& 
   }
   try {
     const AxialCalibration made = calibrate_axial(beads, calibration);
+    const CurvesByBrightness curves =
+        with_dimmer_curves(*stack, settings.fit, made, beads, calibration, stop);
     const std::string name = options.stack.stack.path.filename().string();
     const control::CurveFile file{
-        .curve = made.curve,
+        .curve = curves.curve,
         .fits =
             control::CurveFits{
                 .model = settings.fit.options.model,
@@ -286,8 +312,9 @@ std::string calibrate_z(CalibrateZOptions options, const std::function<bool()>& 
                                         beads.frames[made.planes.front()],
                                         beads.frames[made.planes.back()], options.step_nm),
                   .photons = made.photons,
-                  .predicted_sd_nm = made.predicted_sd_nm}};
-    std::string text = summary_of(made, beads, options);
+                  .predicted_sd_nm = made.predicted_sd_nm},
+        .dimmer = curves.dimmer};
+    std::string text = summary_of(made, beads, options) + summary_of(curves, made);
     Files files(options, stack->facts().files.empty() ? std::vector{options.stack.stack.path}
                                                       : stack->facts().files);
     files.add(options.curve, control::curve_text(file));

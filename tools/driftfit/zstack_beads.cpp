@@ -7,6 +7,7 @@
 #include <cmath>
 #include <span>
 
+#include "control/axial/brightness_curves.hpp"
 #include "fitter/pixel_type.hpp"
 #include "tools/driftfit/cut_rois.hpp"
 #include "tools/driftfit/errors.hpp"
@@ -218,22 +219,9 @@ class Follower {
       widths_[bead] = {};
       return false;
     }
-    const auto& c = details.covariance;
-    constexpr auto kOfX = static_cast<int>(fitter::Parameter::SigmaX);
-    constexpr auto kOfY = static_cast<int>(fitter::Parameter::SigmaY);
-    const double x = corner.x_px + static_cast<double>(result.x_px);
-    const double y = corner.y_px + static_cast<double>(result.y_px);
-    fit = {.fitted = std::hypot(x - expected.x_px, y - expected.y_px) < kReachShare * roi_px_ + 1,
-           .x_px = x,
-           .y_px = y,
-           .sigma_x_px = static_cast<double>(result.sigma_x_px),
-           .sigma_y_px = static_cast<double>(result.sigma_y_px),
-           .variance = {static_cast<double>(c[kOfX][kOfX]), static_cast<double>(c[kOfY][kOfY]),
-                        static_cast<double>(c[kOfX][kOfY])},
-           .photons = photons_of(result, Units{.roi_px = roi_px_,
-                                               .estimator = settings_.fit.options.estimator,
-                                               .noise = settings_.fit.options.noise})
-                          .signal};
+    fit = bead_fit(result, details, corner.x_px, corner.y_px, roi_px_, settings_.fit.options);
+    const double x = fit.x_px, y = fit.y_px;
+    fit.fitted = std::hypot(x - expected.x_px, y - expected.y_px) < kReachShare * roi_px_ + 1;
     if (!fit.fitted) return false;
     widths_[bead] = {result.sigma_x_px, result.sigma_y_px};
     const double half = 0.5 * (roi_px_ - 1);
@@ -273,6 +261,36 @@ class Follower {
 };
 
 }  // namespace
+
+BeadFit bead_fit(const fitter::Localization& result, const fitter::FitDetails& details, int x_px,
+                 int y_px, int roi_px, const fitter::FitOptions& options) {
+  const auto& c = details.covariance;
+  constexpr auto kOfX = static_cast<int>(fitter::Parameter::SigmaX);
+  constexpr auto kOfY = static_cast<int>(fitter::Parameter::SigmaY);
+  const fitter::NoiseModel& noise = options.noise;
+  const double gain = noise.gain_e_per_adu > 0 ? static_cast<double>(noise.gain_e_per_adu) : 1.0;
+  BeadFit fit{
+      .fitted = fitter::converged(result.status),
+      .x_px = x_px + static_cast<double>(result.x_px),
+      .y_px = y_px + static_cast<double>(result.y_px),
+      .sigma_x_px = static_cast<double>(result.sigma_x_px),
+      .sigma_y_px = static_cast<double>(result.sigma_y_px),
+      .variance = {static_cast<double>(c[kOfX][kOfX]), static_cast<double>(c[kOfY][kOfY]),
+                   static_cast<double>(c[kOfX][kOfY])},
+      .photons = photons_of(result,
+                            Units{.roi_px = roi_px, .estimator = options.estimator, .noise = noise})
+                     .signal,
+      .background_e = gain * static_cast<double>(result.background_adu - noise.offset_adu)};
+  const control::SpotFit spot{.sigma_x_px = fit.sigma_x_px,
+                              .sigma_y_px = fit.sigma_y_px,
+                              .variance = fit.variance,
+                              .amplitude_e = gain * static_cast<double>(result.amplitude_adu),
+                              .background_e = fit.background_e,
+                              .read_noise_e = static_cast<double>(noise.read_noise_e)};
+  fit.dimness = spot.dimness();
+  fit.excess = (static_cast<double>(result.chi_square) / (roi_px * roi_px) - 1) / spot.electrons();
+  return fit;
+}
 
 ZStackBeads beads_of(camera::ImageStack& stack, const ZStackSettings& settings,
                      const std::function<bool()>& stop) {

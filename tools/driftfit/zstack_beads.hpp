@@ -24,7 +24,13 @@ struct BeadFit {
   double sigma_x_px = 0, sigma_y_px = 0;
   control::WidthVariance variance = {};
   double photons = 0;  ///< counts where the gain is not known
+  double background_e = 0;
+  double dimness = 0;  ///< control::SpotFit::dimness()
+  double excess = 0;   ///< what chi-square of a pixel has over 1, for each electron
 };
+/// @param x_px, y_px  of the ROI's first pixel
+BeadFit bead_fit(const fitter::Localization& result, const fitter::FitDetails& details, int x_px,
+                 int y_px, int roi_px, const fitter::FitOptions& options);
 
 struct ZStackBeads {
   std::size_t beads = 0, planes = 0;

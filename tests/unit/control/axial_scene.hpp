@@ -73,7 +73,7 @@ struct AxialPair {
   }
   const AxialEstimate& update(const std::vector<MarkerObservation>& observations) {
     drift = lateral.update(observations);
-    return axial.update(curve, observations, lateral);
+    return axial.update(curves, units, observations, lateral);
   }
   /// A lock's reference at z_nm.
   void take_reference(AxialScene& scene, int frames, double z_nm = 0) {
@@ -81,7 +81,8 @@ struct AxialPair {
     for (int i = 0; i < frames; ++i) update(scene.observe(i, z_nm));
   }
 
-  WidthCurve curve = huang_curve();
+  BrightnessCurves curves = BrightnessCurves({huang_curve()});
+  FitUnits units;
   DriftEstimator lateral;
   AxialEstimator axial;
   DriftEstimate drift;

@@ -145,7 +145,7 @@ TEST_CASE("without enough markers there is no z, and the reason is told") {
   CHECK_FALSE(strange.valid);
   CHECK(strange.reason == AxialReason::Unclear);
 
-  const AxialEstimate none = pair.axial.update(pair.curve, {}, pair.lateral);
+  const AxialEstimate none = pair.axial.update(pair.curves, pair.units, {}, pair.lateral);
   CHECK_FALSE(none.valid);
   CHECK(with([](auto&, auto) {}).valid);
 }
@@ -155,7 +155,7 @@ TEST_CASE("where most markers are beyond the range, those that noise brings with
   for (double& height_nm : scene.heights_nm) height_nm = 0;
   AxialPair pair(scene);
   pair.take_reference(scene, 50);
-  const double end_nm = pair.curve.upper_nm();
+  const double end_nm = pair.curves.curves().front().upper_nm();
   for (int frame = 50; frame < 350; ++frame) {
     const double truth_nm = end_nm - 40 + 0.4 * (frame - 50);  // to 80 nm beyond
     const AxialEstimate& z = pair.update(scene.observe(frame, truth_nm));

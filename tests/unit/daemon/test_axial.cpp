@@ -33,9 +33,16 @@ struct Curve {
                              .pixel_size_nm = 100,
                              .gain_e_per_adu = 2};
 
-  void write() const {
-    std::ofstream(path) << control::curve_text(
-        {.curve = control::test::huang_curve(1.7), .fits = fits, .notes = {}});
+  void write(const std::vector<double>& dimness = {}) const {
+    control::CurveFile file{.curve = control::test::huang_curve(1.7), .fits = fits, .notes = {}};
+    const auto curve_of = [&](double dim) {
+      std::vector<control::WidthCurve::Knot> knots = file.curve.knots();
+      for (auto& knot : knots) knot.scatter = 1.7, knot.dimness = dim;
+      return control::WidthCurve(knots, 1.7, file.curve.method(), {-500, 500});
+    };
+    if (!dimness.empty()) file.curve = curve_of(1e-4);
+    for (const double dim : dimness) file.dimmer.push_back(curve_of(dim));
+    std::ofstream(path) << control::curve_text(file);
   }
   config::Config config() const {
     config::Config c = config::default_config();
@@ -64,7 +71,7 @@ TEST_CASE("the curve's file is read, and its ROI is that of the fits") {
   const config::Config c = with_curve(curve.config());
   REQUIRE(c.axial.read);
   CHECK(c.fitter.roi_px == 15);
-  CHECK(c.axial.read->scatter_factor() == Approx(1.7));
+  CHECK(c.axial.read->curves().front().scatter_factor() == Approx(1.7));
   CHECK(loop_settings(c, {}).curve == c.axial.read);
   CHECK_FALSE(have_other_curves(c, with_curve(curve.config())));
   config::Config none = curve.config();
@@ -91,6 +98,27 @@ TEST_CASE("a curve of other fits is refused, with what to do") {
   CHECK(refusal_of(curve.config()) != "");
   std::ofstream(curve.path) << "no: curve\n";
   CHECK_THAT(refusal_of(curve.config()), contains("axial.curve"));
+}
+
+TEST_CASE("curves of dimmer markers are read, and another of them is another curve") {
+  Curve curve;
+  curve.write({1e-3, 1e-2});
+  config::Config c = with_curve(curve.config());
+  REQUIRE(c.axial.read->curves().size() == 3);
+  CHECK_FALSE(have_other_curves(c, with_curve(curve.config())));
+  curve.write({1e-3, 2e-2});
+  CHECK(have_other_curves(c, with_curve(curve.config())));
+  curve.write({1e-3});
+  CHECK(have_other_curves(c, with_curve(curve.config())));
+  c.camera.offset_adu = 90;
+  c.camera.read_noise_e = 1.5;
+  const control::FitUnits units = loop_settings(c, {}).fit_units;
+  CHECK(units.gain_e_per_adu == 2);
+  CHECK(units.offset_adu == 90);
+  CHECK(units.read_noise_e == 1.5);
+  c = curve.config();
+  c.camera.gain_e_per_adu = 0;
+  CHECK_THAT(refusal_of(c), contains("camera.gain_e_per_adu"));
 }
 
 TEST_CASE("the method decides what fits") {

@@ -17,7 +17,7 @@ namespace {
 void measure_z(Bench& bench) {
   bench.config.axial.method = control::AxialMethod::Astigmatic;
   bench.config.axial.read =
-      std::make_shared<const control::WidthCurve>(control::test::huang_curve());
+      std::make_shared<const control::BrightnessCurves>(std::vector{control::test::huang_curve()});
 }
 
 }  // namespace
@@ -106,8 +106,8 @@ TEST_CASE("where z is measured the loop's thread neither allocates nor frees") {
   bench.frames(10, {.markers_shown = false});
   bench.frames(10, {.saturated = true});
   bench.at_here([&bench] {  // what a reload with another curve sends
-    bench.config.axial.read =
-        std::make_shared<const control::WidthCurve>(control::test::huang_curve(1.5));
+    bench.config.axial.read = std::make_shared<const control::BrightnessCurves>(
+        std::vector{control::test::huang_curve(1.5)});
     bench.reload();
   });
   bench.frames(40, {.z_nm = 30});

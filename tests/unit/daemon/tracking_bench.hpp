@@ -380,7 +380,7 @@ struct Bench {
           std::make_unique<FailingFitter>(std::move(works), gpu_fails_at), make_fitter());
     }
     fitter = std::make_unique<ScriptedFitter>(std::move(works), camera);
-    camera.curve = config.axial.read.get();
+    camera.curve = config.axial.read ? &config.axial.read->curves().front() : nullptr;
     camera.stage_delay_ns = 1e3 * config.stage.delay_us;
     camera.stage_time_constant_ns = 1e3 * config.stage.time_constant_us;
     TrackingLoop loop(camera, *fitter, publisher, ports, settings(), lossless);

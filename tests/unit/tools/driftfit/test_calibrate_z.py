@@ -56,6 +56,8 @@ class CalibrateZ(WithFolder):
         curve = yaml.safe_load((self.folder / "curve.yaml").read_text())
         self.assertEqual(curve["method"], "astigmatic")
         self.assertGreater(curve["scatter_factor"], 1)
+        for knot in curve["knots"]:
+            self.assertEqual(knot[3], curve["scatter_factor"])
         self.assertLess(curve["range_nm"][0], -300)
         self.assertGreater(curve["range_nm"][1], 300)
         self.assertIn("<svg", (self.folder / "curve.svg").read_text())
@@ -98,7 +100,7 @@ class CalibrateZ(WithFolder):
         curve = yaml.safe_load((self.folder / "curve.yaml").read_text())
         self.assertEqual(len(picasso["X Coefficients"]), 7)
         self.assertTrue(all(isinstance(c, float) for c in picasso["X Coefficients"] + picasso["Y Coefficients"]))
-        z, x, y = np.array(curve["knots"]).T
+        z, x, y = np.array([knot[:3] for knot in curve["knots"]]).T
         low, high = curve["range_nm"]
         inside = (z > low) & (z < high)
         slope = np.gradient(x - y, z)
@@ -126,6 +128,51 @@ class CalibrateZ(WithFolder):
         uneven = World(Pupil(0.075), np.arange(-600, 601, 50) + 60.0 * (np.arange(25) % 2), seed=7)
         self.assertRegex(refusal(uneven), "even steps of --step-nm")
         self.assertFalse((self.folder / "curve.yaml").exists())
+
+    def test_the_curve_of_bright_beads_reads_dim_ones(self):
+        planes = np.arange(-500, 501, 25)
+        dim = World(Pupil(0.075), planes, photons=3e3, seed=12)
+        self.calibrate(dim, 25)
+        rows = rows_of(self.folder / "table.csv")  # whose widths alone are used
+        bright = World(Pupil(0.075), planes, photons=3e4, seed=11)
+        said = self.calibrate(bright, 25)
+        self.assertIn("9 beads of 9", said)
+        self.assertIn("3 curves of dimmer markers", said)
+        curve = yaml.safe_load((self.folder / "curve.yaml").read_text())
+        zero = float(said.split("crossing: sigma ")[1].split("px, ")[1].split(" nm")[0])
+        zero += planes[0] + np.mean(bright.heights)  # those of its beads are about their mean
+        curves = [np.array(knots).T for knots in (curve["knots"], *curve["dimmer"])]
+        for knots in curves:
+            self.assertTrue(np.all(np.isfinite(knots)))
+        self.assertTrue(all(np.all(b[4] > a[4]) for a, b in zip(curves, curves[1:])))
+        self.assertTrue(all(np.all((knots[3] > 0.5) & (knots[3] < 4)) for knots in curves))
+        widths = np.column_stack([column(rows, "sigma_x_px"), column(rows, "sigma_y_px")])
+        frame = column(rows, "frame").astype(int)
+        x, y = column(rows, "x_px"), column(rows, "y_px")
+        bead = np.array([np.argmin(np.hypot(*(dim.places - (a, b)).T)) for a, b in zip(x, y)])
+        truth = planes[frame] + dim.heights[bead] - zero
+        grid = np.arange(*curve["range_nm"])
+
+        def read(knots):
+            """z by one curve, a share of either width alike in weight, and how dim its fits are there."""
+            at = np.array([np.interp(grid, knots[0], knots[k]) for k in (1, 2)])
+            z = grid[np.argmin(((widths[:, :, None] / at - 1) ** 2).sum(axis=1), axis=1)]
+            return z, np.interp(z, knots[0], knots[4])
+
+        told = column(rows, "dimness")
+        readings = [read(knots) for knots in curves]
+        z = readings[0][0].copy()
+        for (z_bright, least), (z_dim, most) in zip(readings, readings[1:]):
+            share = np.clip(np.log(told / least) / np.log(most / least), 0, 1)
+            z = np.where(told >= least, z_bright + share * (z_dim - z_bright), z)
+        for low, high in ((-250, -150), (-150, -50), (-50, 50), (50, 150), (150, 250)):
+            here = (truth > low) & (truth < high)
+            error, by_one = z[here] - truth[here], readings[0][0][here] - truth[here]
+            self.assertGreater(here.sum(), 20)
+            sd_of_mean = np.std(error) / np.sqrt(here.sum())
+            self.assertLess(abs(np.mean(error)), 4 * sd_of_mean)
+            if low != -50:  # at the crossing no curve is off
+                self.assertGreater(abs(np.mean(by_one)), 6 * sd_of_mean)
 
     def test_bleaching_is_told(self):
         world = World(Pupil(0.075), np.arange(-500, 501, 25), seed=8, bleach=0.4)
