@@ -201,7 +201,10 @@ class Calibration {
 
   [[nodiscard]] static WidthCurve shifted(const WidthCurve& curve, double zero_nm, double scatter) {
     std::vector<WidthCurve::Knot> knots = curve.knots();
-    for (auto& knot : knots) knot.z_nm -= zero_nm;
+    for (auto& knot : knots) {
+      knot.z_nm -= zero_nm;
+      knot.scatter = 0;  // the curve's, which was another one
+    }
     return {std::move(knots), scatter, curve.method()};
   }
 
