@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@
 
 namespace CLI {
 class App;
+}
+
+namespace driftd::control {
+struct CurveFile;
 }
 
 namespace driftd::tools {
@@ -55,6 +60,9 @@ struct Options {
   /// As given; maps make that of the fitter infinite.
   float recorded_saturation_adu = std::numeric_limits<float>::infinity();
   std::string instruction_set = "auto";  ///< of the CPU: fitter/instruction_sets.hpp
+
+  std::filesystem::path axial_curve;                ///< empty: no z
+  std::shared_ptr<const control::CurveFile> curve;  ///< what it holds
 
   double pixel_nm = 100;
   bool pixel_told = false;            ///< by the user
