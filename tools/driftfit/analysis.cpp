@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/counted.hpp"
-#include "control/axial/curve_file.hpp"
 #include "fitter/instruction_sets.hpp"
 #include "tools/driftfit/axial_drift.hpp"
 #include "tools/driftfit/axial_reader.hpp"

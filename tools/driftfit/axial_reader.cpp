@@ -5,7 +5,6 @@
 #include <cmath>
 #include <memory>
 
-#include "control/axial/curve_file.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "camera/recording/image_stack.hpp"
+#include "control/axial/curve_file.hpp"
 #include "control/search/marker_detection.hpp"
 #include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/shard.hpp"
@@ -17,10 +18,6 @@
 
 namespace CLI {
 class App;
-}
-
-namespace driftd::control {
-struct CurveFile;
 }
 
 namespace driftd::tools {

@@ -35,10 +35,13 @@ void append_height(fmt::memory_buffer& text, float value_nm) {
 class ThunderstormWriter final : public SpotWriter {
  public:
   ThunderstormWriter(const OutputFile& output, const Units& units, fitter::Model model)
-      : file_(output), units_(units), elliptical_(model == fitter::Model::EllipticalGaussian) {
-    // Without quotes, as Picasso writes it: napari-storm knows uncertainty_xy by no other name.
+      : file_(output),
+        units_(units),
+        two_sigmas_(model == fitter::Model::EllipticalGaussian || units.has_z) {
+    // Picasso's import_ts wants two sigmas beside z. Without quotes, as Picasso writes it:
+    // napari-storm knows uncertainty_xy by no other name.
     file_.write(std::string("id,frame,x [nm],y [nm],") + (units.has_z ? "z [nm]," : "") +
-                "sigma [nm]," + (elliptical_ ? "sigma1 [nm],sigma2 [nm]," : "") +
+                "sigma [nm]," + (two_sigmas_ ? "sigma1 [nm],sigma2 [nm]," : "") +
                 "intensity [photon],offset [photon],bkgstd [photon],uncertainty_xy [nm]" +
                 (units.has_z ? ",uncertainty_z [nm]\n" : "\n"));
   }
@@ -62,8 +65,8 @@ class ThunderstormWriter final : public SpotWriter {
       // One width for the readers that know no two (Picasso): with it ThunderSTORM's uncertainty,
       // which has sigma1 sigma2 for the square of sigma, stays the same.
       fmt::format_to(out, FMT_COMPILE("{:.4f},"),
-                     elliptical_ ? std::sqrt(sigma_x * sigma_y) * nm : sigma_x * nm);
-      if (elliptical_)
+                     two_sigmas_ ? std::sqrt(sigma_x * sigma_y) * nm : sigma_x * nm);
+      if (two_sigmas_)
         fmt::format_to(out, FMT_COMPILE("{:.4f},{:.4f},"), sigma_x * nm, sigma_y * nm);
       for (const double value : {photons.signal, photons.background, photons.background_sd}) {
         append_fixed(text, value);
@@ -84,7 +87,7 @@ class ThunderstormWriter final : public SpotWriter {
  private:
   TextFile file_;
   Units units_;
-  bool elliptical_;
+  bool two_sigmas_;
   std::int64_t id_ = 0;
 };
 

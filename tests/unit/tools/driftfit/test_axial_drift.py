@@ -198,6 +198,8 @@ class AxialDrift(WithFolder):
                          self.folder / "out")
         error = self.drift()["z_nm"] - (world.z_nm - world.z_nm[0])
         self.assertLess(np.std(error), 6)
+        row = rows_of(self.folder / "out_thunderstorm.csv")[0]  # Picasso's import_ts wants both beside a z
+        self.assertEqual(row["sigma1 [nm]"], row["sigma2 [nm]"])
 
 
 if __name__ == "__main__":
