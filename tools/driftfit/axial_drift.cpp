@@ -27,6 +27,7 @@ constexpr double kSettledNm = 1e-3;
 constexpr double kUncertainNm = 25, kOverPromised = 3;
 /// Markers read in a smaller share of their fits are named.
 constexpr double kSeldom = 0.75;
+constexpr int kMostNamed = 5;
 
 struct Level {
   double z_nm = 0;
@@ -241,14 +242,19 @@ std::string heights_in_words(const AxialReader& reader, std::span<const Pick> pi
                        why.empty() ? "" : "; ", why);
   };
   std::string text = line(reader.counts());
+  int seldom = 0;
   for (std::size_t m = 0; m < picks.size(); ++m) {
     const HeightCounts& counts = reader.counts_of(m);
     const std::int64_t all = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
     const auto read = counts[static_cast<std::size_t>(HeightReading::Read)];
-    if (static_cast<double>(read) < kSeldom * static_cast<double>(all)) {
+    if (static_cast<double>(read) < kSeldom * static_cast<double>(all) && seldom++ < kMostNamed) {
       text += fmt::format("marker {} at {:.0f}, {:.0f} px: {}", m, picks[m].x_px, picks[m].y_px,
                           line(counts));
     }
+  }
+  if (seldom > kMostNamed) {
+    text += fmt::format("and {} more, of less than three quarters of their fits\n",
+                        counted(seldom - kMostNamed, "marker"));
   }
   return text;
 }

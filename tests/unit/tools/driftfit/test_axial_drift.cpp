@@ -6,6 +6,8 @@
 
 #include "support/catch.hpp"
 #include "tools/driftfit/axial_drift.hpp"
+#include "tools/driftfit/drift_trace.hpp"
+#include "unit/tools/driftfit/files.hpp"
 
 namespace driftd::tools {
 namespace {
@@ -121,6 +123,39 @@ TEST_CASE("a frame in which too few markers have a z, or agree, has none and say
   CHECK(axial_gaps_in_words(drift, heights, PlaceBegins(3), settings, 100) ==
         "z has a drift in 18 of 20 frames; frame 107: " + drift.reasons[7] +
             "\n  --min-markers 1: z in 19 frames");
+}
+
+TEST_CASE("files of the drift have z beside x and y, empty in the CSV where there is none") {
+  const TemporaryFolder folder;
+  const DriftPoint lateral{.markers = 3, .x_px = 1, .y_px = -2, .x_sd_px = 0.01, .y_sd_px = 0.02};
+  const DriftTrace trace{.points = {lateral, lateral, {}, lateral, lateral},
+                         .reasons = {"", "", "none", "", ""},
+                         .first_frame = 1,
+                         .stack_frames = 6,
+                         .pixel_nm = 100,
+                         .axial = {{},
+                                   {.markers = 3, .z_nm = 10, .sd_nm = 2},
+                                   {},
+                                   {.markers = 4, .z_nm = 20, .sd_nm = 1},
+                                   {}},
+                         .axial_reasons = {"dim", "", "dark", "", "far"}};
+  const OutputFile csv(folder / "drift.csv"), text(folder / "drift.txt");
+  write_drift_csv(csv, trace);
+  CHECK(
+      read_file(csv.temporary()) ==
+      "frame,x_px,y_px,x_nm,y_nm,x_sd_nm,y_sd_nm,markers,missing,z_nm,z_sd_nm,z_markers,z_missing\n"
+      "1,1.000000,-2.000000,100.0000,-200.0000,1.0000,2.0000,3,,,,0,dim\n"
+      "2,1.000000,-2.000000,100.0000,-200.0000,1.0000,2.0000,3,,10.0000,2.0000,3,\n"
+      "3,,,,,,,0,none,,,0,dark\n"
+      "4,1.000000,-2.000000,100.0000,-200.0000,1.0000,2.0000,3,,20.0000,1.0000,4,\n"
+      "5,1.000000,-2.000000,100.0000,-200.0000,1.0000,2.0000,3,,,,0,far\n");
+  write_picasso_drift(text, trace);
+  std::string expected;
+  for (const char* z : {"1.0", "1.0", "1.0", "1.5", "2.0", "2.0"}) {
+    expected += "1.000000000000000000e+00 -2.000000000000000000e+00 ";
+    expected += std::string(z) + "00000000000000000e+01\r\n";
+  }
+  CHECK(read_file(text.temporary()) == expected);
 }
 
 TEST_CASE("where nothing has a z there is no drift, not 0") {

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "support/catch.hpp"
+#include "tools/driftfit/axial_drift.hpp"
 #include "tools/driftfit/axial_reader.hpp"
 
 namespace driftd::tools {
@@ -91,6 +92,21 @@ TEST_CASE("what is no z says why, and is no number") {
   Spot unknown = spot_at(0, 1e-3, 5e3);
   unknown.fit.sigma_x_sd_px = std::numeric_limits<float>::quiet_NaN();
   CHECK(read(unknown).reading != HeightReading::Read);
+}
+
+TEST_CASE("markers that are seldom read are named, the first of many") {
+  const control::CurveFile file = a_file();
+  AxialReader reader(file, {}, kRoi, 9);
+  std::vector<Spot> spots;
+  for (int m = 0; m < 9; ++m) spots.push_back(spot_at(m < 7 ? 470 : 0, 1e-3, 5e3));
+  for (int m = 0; m < 9; ++m) spots[static_cast<std::size_t>(m)].marker = m;
+  reader.read(spots);
+  const std::string said = heights_in_words(reader, std::vector<Pick>(9, {30, 40}));
+  CHECK_THAT(said,
+             contains("z read of 2 of 9 fits; 7 out of the curve's range\n"
+                      "marker 0 at 30, 40 px: z read of 0 of 1 fit; 1 out of the curve's range\n"));
+  CHECK_THAT(said, contains("marker 4 at") && !contains("marker 5 at"));
+  CHECK_THAT(said, contains("and 2 markers more, of less than three quarters of their fits\n"));
 }
 
 TEST_CASE("what was not read is told with how many there are") {
