@@ -15,6 +15,8 @@
 
 #include "base/counted.hpp"
 #include "fitter/instruction_sets.hpp"
+#include "tools/driftfit/axial_drift.hpp"
+#include "tools/driftfit/axial_reader.hpp"
 #include "tools/driftfit/blocks.hpp"
 #include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/clipped_markers.hpp"
@@ -353,13 +355,43 @@ std::string check_coverage(const Options& options, const DriftTrace& trace,
   return gaps;
 }
 
+/// z of the markers, by a curve.
+struct Heights {
+  AxialReader reader;
+  MarkerHeights heights;
+  AxialDrift drift = {};
+};
+
+/// Of the drift in z; its gaps in words.
+/// @throws CoverageError
+std::string solve_heights(const Options& options, FrameRange range, const PlaceBegins& places,
+                          const DriftSettings& lateral, Heights& z) {
+  const AxialDriftSettings settings{lateral.reference, lateral.min_markers};
+  z.drift = solve_axial_drift(z.heights, places, settings);
+  const std::string gaps = axial_gaps_in_words(z.drift, z.heights, places, settings, range.first);
+  const std::int64_t known = frames_known(z.drift);
+  const double share = static_cast<double>(known) / static_cast<double>(range.count);
+  if (drift_wanted(options) && (known == 0 || share < options.min_drift_share)) {
+    throw CoverageError(
+        fmt::format("{}: {}\nnothing was written, as --min-drift-share is {:g}; without "
+                    "--axial-curve the drift is of x and y alone",
+                    options.stack.path.string(), gaps, options.min_drift_share));
+  }
+  return gaps;
+}
+
 /// Follows the markers from the frame they were found in to the end.
+/// @param z  null: is not read
 MarkerTracks tracks_of(const Run& run, const Markers& markers, MarkerFollower& follower,
-                       Results& results) {
+                       Results& results, Heights* z) {
   const auto& [options, stack, recorded, maps, range, stop] = run;
   MarkerTracks tracks(markers.picks.size());
+  const auto take = [&](std::span<const Spot> spots, const Absences& absences) {
+    tracks.add_frame(spots, absences);
+    if (z != nullptr) z->heights.add_frame(spots);
+  };
   for (std::int64_t frame = range.first; frame < markers.frame; ++frame) {
-    tracks.add_frame({}, {.not_sought = static_cast<int>(markers.picks.size())});
+    take({}, {.not_sought = static_cast<int>(markers.picks.size())});
   }
   const FrameRange rest{markers.frame, range.first + range.count - markers.frame};
   Blocks blocks(options, stack, rest, 1, false, stop);
@@ -367,13 +399,14 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, MarkerFollower& f
     for (std::int64_t i = 0; i < blocks.count(); ++i) {
       if (stop()) throw Interrupted();
       if (stack.is_repeat(blocks.first() + i)) {
-        tracks.add_frame({}, {.repeated = static_cast<int>(markers.picks.size())});
+        take({}, {.repeated = static_cast<int>(markers.picks.size())});
         continue;
       }
-      const auto spots = follower.follow(
+      auto spots = follower.follow(
           blocks.pixels() + static_cast<std::size_t>(i) * stack.shape().frame_bytes(),
           blocks.first() + i);
-      tracks.add_frame(spots, follower.absences());
+      if (z != nullptr) spots = z->reader.read(spots);
+      take(spots, follower.absences());
       results.write(spots);
     }
   }
@@ -387,6 +420,31 @@ RunFacts facts_of(FrameRange range, const SpotFitter& fitter) {
           .instruction_set = fitter.instruction_set()};
 }
 
+/// What was read, and what is lacking: in the warning where that is much.
+/// @param reference  of x and y
+void tell_heights(const Run& run, const Markers& markers, std::size_t reference, const Heights& z,
+                  const std::string& gaps, Outcome& outcome) {
+  outcome.summary += heights_in_words(z.reader, markers.picks);
+  if (!drift_wanted(run.options)) return;
+  if (z.drift.reference != reference) {
+    outcome.summary +=
+        fmt::format("z is 0 in frame {}, the first that has a drift in z; x and y in frame {}\n",
+                    run.range.first + static_cast<std::int64_t>(z.drift.reference),
+                    run.range.first + static_cast<std::int64_t>(reference));
+  }
+  if (gaps.empty()) return;
+  const auto known = static_cast<double>(frames_known(z.drift));
+  if (known >= run.options.warn_drift_share * static_cast<double>(run.range.count)) {
+    outcome.summary += gaps + "\n";
+    return;
+  }
+  outcome.warning += (outcome.warning.empty() ? "" : "\n") + gaps;
+  if (!run.options.outputs.drift.empty()) {
+    outcome.warning += fmt::format("\n{} has z interpolated there, or constant at its ends",
+                                   run.options.outputs.drift.string());
+  }
+}
+
 Outcome follow_markers(const Run& as_given) {
   const auto& [given, stack, recorded, maps, range, stop] = as_given;
   SpotFitter fitter(given.fitter);
@@ -396,14 +454,28 @@ Outcome follow_markers(const Run& as_given) {
   const Run run{options, stack, recorded, maps, range, stop};
   Results results(options, recorded, stack.facts().files);
   MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps);
-  const MarkerTracks tracks = tracks_of(run, markers, follower, results);
+  std::optional<Heights> z;
+  if (options.curve) {
+    z.emplace(
+        Heights{.reader = {*options.curve, fitter.options(), options.roi_px, markers.picks.size()},
+                .heights = MarkerHeights(markers.picks.size())});
+  }
+  const MarkerTracks tracks = tracks_of(run, markers, follower, results, z ? &*z : nullptr);
   const DriftSettings settings = settings_for(options, range, tracks);
   DriftSolution solution = solve_drift(tracks, settings);
-  const DriftTrace trace = trace_of(run, tracks, settings, std::move(solution.points));
+  DriftTrace trace = trace_of(run, tracks, settings, std::move(solution.points));
   const std::string moves =
       drift_wanted(options) ? moves_in_words(solution, markers.picks, range) : "";
   const std::string gaps = check_coverage(options, trace, tracks, settings, moves);
-  results.finish(&trace, facts_of(range, fitter));
+  RunFacts facts = facts_of(range, fitter);
+  std::string gaps_in_z;
+  if (z) {
+    gaps_in_z = solve_heights(options, range, solution.places, settings, *z);
+    trace.axial = z->drift.points;
+    trace.axial_reasons = z->drift.reasons;
+    facts.heights = z->reader.counts();
+  }
+  results.finish(&trace, facts);
   const std::int64_t known = frames_known(trace);
   Outcome outcome;
   outcome.summary = fmt::format(
@@ -438,6 +510,13 @@ Outcome follow_markers(const Run& as_given) {
   const std::string jumps = drift_wanted(options) ? jumps_in_words(trace, spare_markers) : "";
   for (const std::string& more : {moves, jumps}) {
     if (!more.empty()) outcome.warning += (outcome.warning.empty() ? "" : "\n") + more;
+  }
+  if (z) {
+    const auto first = std::ranges::find_if(
+        trace.points, [](const DriftPoint& point) { return point.markers > 0; });
+    const auto reference =
+        settings.reference.value_or(static_cast<std::size_t>(first - trace.points.begin()));
+    tell_heights(run, markers, reference, *z, gaps_in_z, outcome);
   }
   if (!markers.note.empty()) outcome.summary += markers.note + "\n";
   outcome.summary += times_in_words(trace);

@@ -17,8 +17,9 @@
 namespace driftd::tools {
 namespace {
 
-constexpr std::size_t kFewest = 3;  ///< pixels: a spot cut off at three quarters of its height
-constexpr std::size_t kHot = 2;     ///< that may be brighter
+constexpr std::size_t kFewestPixels =
+    3;                           ///< pixels: a spot cut off at three quarters of its height
+constexpr std::size_t kHot = 2;  ///< that may be brighter
 /// A level counts from so many steps above the ROI's lowest value on, by the smallest step between
 /// its values: lower spots have equal pixels by chance.
 constexpr double kFewSteps = 64;
@@ -38,7 +39,7 @@ struct Top {
 template <class Pixel>
 Top<Pixel> top_of(const Pixel* pixels, std::size_t area) {
   constexpr Pixel kNone = std::numeric_limits<Pixel>::lowest();
-  std::array<Pixel, kHot + kFewest> top{};  // descending
+  std::array<Pixel, kHot + kFewestPixels> top{};  // descending
   top.fill(kNone);
   for (std::size_t k = 0; k < area; ++k) {
     if (!(pixels[k] > top.back())) continue;
@@ -49,7 +50,7 @@ Top<Pixel> top_of(const Pixel* pixels, std::size_t area) {
   Top<Pixel> found;
   if (top[0] != kNone) found.largest = top[0];
   for (std::size_t i = 0; i <= kHot && !found.shared; ++i)
-    if (top[i] == top[i + kFewest - 1] && top[i] != kNone) found.shared = top[i];
+    if (top[i] == top[i + kFewestPixels - 1] && top[i] != kNone) found.shared = top[i];
   return found;
 }
 
@@ -63,7 +64,7 @@ struct Plateau {
 
   /// As a spot's middle is; hot pixels in a row and tracks of particles are longer.
   bool is_round() const noexcept {
-    if (pixels < kFewest) return false;
+    if (pixels < kFewestPixels) return false;
     const std::size_t width = last_x - first_x + 1, height = last_y - first_y + 1;
     return std::max(width, height) <= 2 * std::min(width, height) && 2 * pixels >= width * height;
   }
@@ -128,7 +129,7 @@ bool is_edge(const Pixel* pixels, std::size_t side, Pixel level) {
   // A spot without noise has the same values on all its sides, and its background one.
   const std::span lower(values.begin(), equal);
   const auto next_below = std::ranges::lower_bound(lower, lower.back());
-  if (lower.end() - next_below >= std::ptrdiff_t{kFewest}) return false;
+  if (lower.end() - next_below >= std::ptrdiff_t{kFewestPixels}) return false;
   if (2 * most_equal(lower) > lower.size() && !is_full_scale(edge)) return false;
   const auto below = std::ranges::lower_bound(values, edge - (kStepsBelow + 0.5) * step);
   if (values.end() - equal <= equal - below) return false;

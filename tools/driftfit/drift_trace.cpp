@@ -62,7 +62,8 @@ class DriftSolver {
     for (DriftPoint& point : points_) {
       if (point.markers < min_markers_) point = {};
     }
-    DriftSolution solution{.points = std::move(points_), .moved = moved(), .apart = {}};
+    DriftSolution solution{
+        .points = std::move(points_), .moved = moved(), .apart = {}, .places = begins_};
     const SolvedDrift solved{tracks_, begins_, places_};
     solution.apart =
         find_apart(solved, reference.value_or(first_known(solution.points)), solution.points);

@@ -46,6 +46,7 @@ struct DriftSolution {
   std::vector<DriftPoint> points;
   std::vector<MarkerMoved> moved;  ///< by marker, then by frame
   std::vector<MarkersApart> apart;
+  PlaceBegins places{0};  ///< of the markers, with the slips found
 };
 
 /// Where the reference has too few markers, no point is known.
@@ -60,10 +61,14 @@ struct DriftTrace {
   std::int64_t stack_frames = 0;
   double pixel_nm = 0;
   std::vector<double> times_s = {};  ///< of the stack's frames: StackFacts::times_s
+  /// Of the points, and why one is not known; empty without a curve.
+  std::vector<AxialPoint> axial = {};
+  std::vector<std::string> axial_reasons = {};
 };
 
 /// As Picasso's: x and y in pixels, a line for every frame of the stack. Where the drift is not
-/// known it is interpolated between frames, and constant beyond the first and the last.
+/// known it is interpolated between frames, and constant beyond the first and the last. With a
+/// curve z in nm is a third column.
 /// @throws OutputError
 void write_picasso_drift(const OutputFile& output, const DriftTrace& trace);
 

@@ -32,12 +32,12 @@ constexpr int kExitInterrupted = 130;
 constexpr const char* kExitCodes =
     "Exit codes (without 0, nothing is written):\n"
     "  0    done\n"
-    "  1    the stack, the picks or a map cannot be used, or hold no marker; shards make no whole, "
-    "or a stack no curve\n"
+    "  1    the stack, the picks, a map or a curve cannot be used, or hold no marker; shards make "
+    "no whole, or a stack no curve\n"
     "  2    wrong usage\n"
     "  3    a result cannot be written\n"
     "  4    the fitter refused its settings or failed, or something else did\n"
-    "  5    too few frames have a drift (--min-drift-share)\n"
+    "  5    too few frames have a drift, with --axial-curve also in z (--min-drift-share)\n"
     "  130  interrupted\n";
 
 int report(int code, const char* what) {

@@ -83,4 +83,10 @@ struct DriftPoint {
   double x_sd_px = 0, y_sd_px = 0;  ///< of this frame's mean
 };
 
+/// The same along z.
+struct AxialPoint {
+  int markers = 0;  ///< that agree; 0: not known
+  double z_nm = 0, sd_nm = 0;
+};
+
 }  // namespace driftd::tools

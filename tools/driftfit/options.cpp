@@ -9,6 +9,7 @@
 
 #include "base/process/option_range.hpp"
 #include "fitter/instruction_sets.hpp"
+#include "tools/driftfit/axial_reader.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -208,6 +209,11 @@ void add_fit_options(CLI::App& app, Options& o, OptionTexts& texts) {
       ->allow_extra_args(false)
       ->check(in_range(0, 1 << 24, "NONNEGATIVE"))
       ->group(group);
+  app.add_option("--axial-curve", o.axial_curve,
+                 "Read z of markers by this curve of widths, which calibrate-z or Picasso made. "
+                 "Model, estimator, ROI and pixel size are the curve's")
+      ->check(not_empty())
+      ->group(group);
   app.add_option("--saturation", fit.saturation_adu,
                  "A spot with a pixel at or above is not fitted (default: no limit)")
       ->check(positive())
@@ -311,7 +317,7 @@ void check_effects(const CLI::App& app, const Options& o) {
        {Rule{o.every_spot,
              "is for markers that are followed; --every-spot follows none",
              {"--max-markers", "--min-snr", "--spot-sigma", "--max-residual-ratio", "--min-markers",
-              "--min-drift-share", "--warn-drift-share", "--reference"}},
+              "--min-drift-share", "--warn-drift-share", "--reference", "--axial-curve"}},
         Rule{!o.every_spot, "is for --every-spot", {"--min-net-gradient"}},
         Rule{picked,
              "is for markers that are found; --picks names them",
@@ -483,6 +489,7 @@ void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
   resolve_stack(o, texts);
   o.fitter.options.model = find_value(kModels, texts.model);
   o.fitter.options.estimator = find_value(kEstimators, texts.estimator);
+  if (!o.every_spot) fit_as_curve(app, o);
   o.fitter.back_end = find_value(kBackEnds, texts.back_end);
   o.fitter.cold_start = find_value(kColdStarts, texts.cold_start);
   o.fitter.large_batches = o.every_spot;

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "camera/recording/image_stack.hpp"
+#include "control/axial/curve_file.hpp"
 #include "control/search/marker_detection.hpp"
 #include "tools/driftfit/camera_maps.hpp"
 #include "tools/driftfit/shard.hpp"
@@ -55,6 +57,9 @@ struct Options {
   /// As given; maps make that of the fitter infinite.
   float recorded_saturation_adu = std::numeric_limits<float>::infinity();
   std::string instruction_set = "auto";  ///< of the CPU: fitter/instruction_sets.hpp
+
+  std::filesystem::path axial_curve;                ///< empty: no z
+  std::shared_ptr<const control::CurveFile> curve;  ///< what it holds
 
   double pixel_nm = 100;
   bool pixel_told = false;            ///< by the user

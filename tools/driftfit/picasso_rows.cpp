@@ -33,15 +33,20 @@ constexpr std::array kFloatColumns{Column{"x", offsetof(Row, x)},
                                    Column{"ellipticity", offsetof(Row, ellipticity)},
                                    Column{"net_gradient", offsetof(Row, net_gradient)}};
 
+constexpr std::array kColumnsOfZ{Column{"z", offsetof(Row, z)}, Column{"lpz", offsetof(Row, lpz)}};
+
 /// In the file: little-endian, as numpy writes it, without gaps.
-Hdf5Handle row_type(bool groups) {
-  const std::size_t bytes = groups ? sizeof(Row) : offsetof(Row, group);
+Hdf5Handle row_type(bool groups, bool has_z) {
+  const std::size_t bytes = has_z ? sizeof(Row) : groups ? offsetof(Row, z) : offsetof(Row, group);
   Hdf5Handle type(H5Tcreate(H5T_COMPOUND, bytes), H5Tclose);
   H5Tinsert(type.get(), "frame", offsetof(Row, frame), H5T_STD_U32LE);
   for (const Column& column : kFloatColumns) {
     H5Tinsert(type.get(), column.name, column.offset, H5T_IEEE_F32LE);
   }
   if (groups) H5Tinsert(type.get(), "group", offsetof(Row, group), H5T_STD_I32LE);
+  for (const Column& column : kColumnsOfZ) {
+    if (has_z) H5Tinsert(type.get(), column.name, column.offset, H5T_IEEE_F32LE);
+  }
   return type;
 }
 
@@ -52,12 +57,15 @@ Hdf5Handle memory_row_type() {
     H5Tinsert(type.get(), column.name, column.offset, H5T_NATIVE_FLOAT);
   }
   H5Tinsert(type.get(), "group", offsetof(Row, group), H5T_NATIVE_INT32);
+  for (const Column& column : kColumnsOfZ) {
+    H5Tinsert(type.get(), column.name, column.offset, H5T_NATIVE_FLOAT);
+  }
   return type;
 }
 
 }  // namespace
 
-PicassoRowsWriter::PicassoRowsWriter(const OutputFile& output, bool groups)
+PicassoRowsWriter::PicassoRowsWriter(const OutputFile& output, bool groups, bool has_z)
     : output_(&output), memory_type_(memory_row_type()) {
   camera::silence_hdf5();
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -71,7 +79,7 @@ PicassoRowsWriter::PicassoRowsWriter(const OutputFile& output, bool groups)
   const Hdf5Handle properties(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   H5Pset_chunk(properties.get(), 1, &kChunkRows);
   H5Pset_obj_track_times(properties.get(), 0);  // the same rows make the same bytes
-  const Hdf5Handle type = row_type(groups);
+  const Hdf5Handle type = row_type(groups, has_z);
   dataset_ = Hdf5Handle(H5Dcreate2(file_.get(), "locs", type.get(), space.get(), H5P_DEFAULT,
                                    properties.get(), H5P_DEFAULT),
                         H5Dclose);

@@ -12,11 +12,12 @@
 
 namespace driftd::tools {
 
-/// In memory; `group` last, so that a file without groups leaves it out.
+/// In memory; `group` and then z last, so that a file leaves out what it has not.
 struct PicassoRow {
   std::uint32_t frame;
   float x, y, photons, sx, sy, bg, lpx, lpy, ellipticity, net_gradient;
   std::int32_t group;
+  float z, lpz;  ///< nm
 };
 
 /// Rows are handed to HDF5 in pieces of one size, whatever the pieces that they come in: files of
@@ -24,7 +25,8 @@ struct PicassoRow {
 class PicassoRowsWriter {
  public:
   /// @throws OutputError, as the others
-  PicassoRowsWriter(const OutputFile& output, bool groups);
+  /// @param has_z  with groups
+  PicassoRowsWriter(const OutputFile& output, bool groups, bool has_z = false);
   void write(const PicassoRow& row);
   void finish();
 

@@ -28,13 +28,15 @@ PicassoRow row_of(const Spot& spot, const Units& units) {
           .lpy = row.lpy,
           .ellipticity = row.ellipticity,
           .net_gradient = row.net_gradient,
-          .group = spot.marker};
+          .group = spot.marker,
+          .z = spot.z_nm,
+          .lpz = spot.z_sd_nm};
 }
 
 class PicassoWriter final : public SpotWriter {
  public:
   PicassoWriter(const OutputFile& output, const Units& units, bool groups)
-      : rows_(output, groups), units_(units) {}
+      : rows_(output, groups, units.has_z), units_(units) {}
 
   void write(std::span<const Spot> spots) override {
     for (const Spot& spot : spots) rows_.write(row_of(spot, units_));

@@ -26,7 +26,8 @@ Units units_of(const Options& options) {
           .roi_px = options.roi_px,
           .estimator = options.fitter.options.estimator,
           .noise = options.fitter.options.noise,
-          .excess_noise = options.fitter.excess_noise};
+          .excess_noise = options.fitter.excess_noise,
+          .has_z = options.curve != nullptr};
 }
 
 /// What is read, or describes it.
@@ -34,7 +35,8 @@ Units units_of(const Options& options) {
 std::vector<std::filesystem::path> inputs_of(const Options& options,
                                              const std::vector<std::filesystem::path>& files) {
   const CameraMapFiles& maps = options.maps;
-  std::vector<std::filesystem::path> inputs{options.picks, maps.gain, maps.offset, maps.variance};
+  std::vector<std::filesystem::path> inputs{options.picks, maps.gain, maps.offset, maps.variance,
+                                            options.axial_curve};
   std::vector<std::filesystem::path> named = options.stack.more;
   named.push_back(options.stack.path);
   camera::StackSettings settings = options.stack;
@@ -114,6 +116,19 @@ void add_stack_settings(std::vector<YamlEntry>& entries, const camera::StackSett
         "Byte Order", std::string(*stack.byte_order == camera::ByteOrder::Big ? "big" : "little"));
 }
 
+/// By which curve z was read, by Picasso's name for it, and of how many fits it was not.
+void add_heights(std::vector<YamlEntry>& entries, const std::filesystem::path& curve,
+                 const HeightCounts& counts) {
+  entries.emplace_back("Z Calibration Path", yaml::printable(curve.string()));
+  const std::array<std::pair<const char*, HeightReading>, 4> keys{
+      {{"Z Read", HeightReading::Read},
+       {"Z Out Of Range", HeightReading::OutOfRange},
+       {"Z Unclear", HeightReading::Unclear},
+       {"Z Too Dim", HeightReading::TooDim}}};
+  for (const auto& [key, reading] : keys)
+    entries.emplace_back(key, counts[static_cast<std::size_t>(reading)]);
+}
+
 }  // namespace
 
 std::vector<YamlEntry> settings_of(const Options& options, const RunFacts& facts,
@@ -156,6 +171,7 @@ std::vector<YamlEntry> settings_of(const Options& options, const RunFacts& facts
   entries.emplace_back("Back End", facts.back_end);
   if (!facts.instruction_set.empty())
     entries.emplace_back("Instruction Set", facts.instruction_set);
+  if (facts.heights) add_heights(entries, options.axial_curve, *facts.heights);
   return entries;
 }
 

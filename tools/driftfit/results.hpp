@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "tools/driftfit/axial_reader.hpp"
 #include "tools/driftfit/drift_trace.hpp"
 #include "tools/driftfit/localization_files.hpp"
 #include "tools/driftfit/options.hpp"
@@ -19,6 +21,7 @@ namespace driftd::tools {
 struct RunFacts {
   std::int64_t first_frame = 0, last_frame = 0;
   std::string back_end, instruction_set = {};  ///< of SpotFitter
+  std::optional<HeightCounts> heights = {};    ///< with a curve
 };
 
 /// What the results are made of, to tell another stack of the same name.

@@ -13,6 +13,16 @@
 
 namespace driftd::tools {
 
+/// What came of reading a spot's z from its widths.
+enum class HeightReading : std::uint8_t {
+  None,  ///< nobody did, or there is no spot
+  Read,
+  OutOfRange,  ///< of the curve
+  Unclear,     ///< no place of the curve explains the widths, or more than one does
+  TooDim,      ///< its standard deviation would be a large part of the curve's range
+};
+constexpr std::size_t kHeightReadings = 5;
+
 struct Spot {
   std::int64_t frame = 0;  ///< 0-based, in the file
   int marker = -1;         ///< 0-based; -1: not followed
@@ -22,6 +32,10 @@ struct Spot {
   float net_gradient = 0;  ///< adu; 0 where none was computed
   /// The largest pixel of its ROI, as it was recorded; NaN: nobody looked.
   float top = std::numeric_limits<float>::quiet_NaN();
+  HeightReading reading = HeightReading::None;
+  /// On the curve, up where the sample goes up; NaN: not read.
+  float z_nm = std::numeric_limits<float>::quiet_NaN();
+  float z_sd_nm = std::numeric_limits<float>::quiet_NaN();
 };
 
 /// How many markers a frame lacks, by the reason.
@@ -41,6 +55,7 @@ struct Units {
   fitter::Estimator estimator = fitter::Estimator::ImplicitLeastSquares;
   fitter::NoiseModel noise;  ///< an unknown gain counts as 1: "photons" are then counts
   float excess_noise = 1;    ///< see SpotFitterSettings
+  bool has_z = false;        ///< spots were read by a curve: files have columns for z
 };
 
 using fitter::Photons;
