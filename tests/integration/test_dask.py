@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 import unittest
+import unittest.mock
+import uuid
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(SOURCE / "fitter/python"), str(SOURCE / "tests/unit/tools/driftfit")]
@@ -60,17 +62,17 @@ class OnDask(WithFolder):  # tier: full
         return self.start("worker", "--scheduler-file", self.address, "--nthreads", 1, "--no-nanny", "--no-dashboard",
                           "--local-directory", self.folder / "dask")
 
-    def assert_as_one_run(self, ends):
+    def assert_as_one_run(self, ends, others=()):
         for end in ends:
             self.assertEqual((self.folder / f"out_{end}").read_bytes(), (self.folder / f"one_{end}").read_bytes(), end)
         left = [p.name for p in self.folder.iterdir() if "shard" in p.name or "block" in p.name or p.name.startswith(".")]
-        self.assertEqual(left, [])
+        self.assertEqual(sorted(left), sorted(others))
 
-    def assert_locs(self):
+    def assert_locs(self, others=()):
         with h5py.File(self.folder / "one_locs.hdf5") as one, h5py.File(self.folder / "out_locs.hdf5") as out:
             self.assertEqual(one["locs"][:].tobytes(), out["locs"][:].tobytes())
             self.assertEqual(one["locs"].dtype, out["locs"].dtype)
-        self.assert_as_one_run([])
+        self.assert_as_one_run([], others)
 
     def test_a_file_is_fitted_by_the_workers_as_by_one_run(self):
         said = distributed.localize(self.folder / "stack.raw", self.out, self.client, program=PROGRAM, gain=0.46)
@@ -112,8 +114,8 @@ class OnDask(WithFolder):  # tier: full
 
     def test_blocks_that_are_there_are_not_done_again(self):
         """A worker fails at one block of an array, whose frames are of another kind: the others stay."""
-        pieces = [da.from_array(self.frames[i:i + 50], chunks=-1) for i in range(0, 300, 50)]
-        broken = da.concatenate([*pieces[:3], pieces[3].map_blocks(fails, dtype=np.uint16), *pieces[4:]])
+        pieces = [da.from_array(self.frames[i:i + 25], chunks=-1) for i in range(0, 300, 25)]
+        broken = da.concatenate([*pieces[:7], pieces[7].map_blocks(fails, dtype=np.uint16), *pieces[8:]])
         with self.assertRaisesRegex(Exception, "no such disk"):
             distributed.localize(broken, self.out, self.client, blocks=6, gain=0.46)
         there = list(self.folder.glob("out_block-*.npy"))
@@ -124,16 +126,45 @@ class OnDask(WithFolder):  # tier: full
         self.assertIn("6 blocks, 300 frames, 1250 localizations", said)
 
     def test_blocks_of_another_array_are_not_taken_for_those_of_this_one(self):
-        for last in self.frames, np.tile(drifting(60, seed=9)[0], (5, 1, 1)):
-            broken = da.concatenate([da.from_array(last[:250], chunks=(50, -1, -1)),
-                                     da.from_array(last[250:-1], chunks=-1).map_blocks(fails, dtype=np.uint16),
+        others = []
+        for last in np.tile(drifting(60, seed=9)[0], (5, 1, 1)), self.frames:
+            others = others or [p.name for p in self.folder.glob("out_block-*.npy")]
+            broken = da.concatenate([da.from_array(last[:260], chunks=(50, -1, -1)),
+                                     da.from_array(last[260:-1], chunks=-1).map_blocks(fails, dtype=np.uint16),
                                      da.from_array(last[-1:], chunks=-1)])
             with self.assertRaisesRegex(Exception, "no such disk"):
                 distributed.localize(broken, self.out, self.client, blocks=6, gain=0.46)
         self.assertEqual(len(list(self.folder.glob("out_block-*.npy"))), 10)
         self.assertIn("6 blocks, 300 frames, 1500 localizations",
                       distributed.localize(self.frames, self.out, self.client, blocks=6, gain=0.46))
-        self.assert_locs()
+        self.assert_locs(others)
+
+    def test_what_is_not_its_own_is_left_alone(self):
+        """Recordings, notes and stores that begin as blocks do, and another run's blocks; what a killed worker left of
+        its own blocks goes."""
+        mine = [self.folder / f"out_block-{end}" for end in ("1.h5", "notes.txt", "2_raw.tif", "0123abcd-0-50.npy",
+                                                             "0123abcd-0-50.npy.5f0c-part", "a.npy", "2_locs.hdf5")]
+        for file in mine:
+            file.write_text("mine")
+        store = self.folder / "out_block-1.zarr"
+        store.mkdir()
+        with unittest.mock.patch.object(distributed, "_join", side_effect=OSError("killed")), self.assertRaises(OSError):
+            distributed.localize(self.frames, self.out, self.client, blocks=6, gain=0.46)
+        block = next(p for p in self.folder.glob("out_block-*-100-150.npy"))
+        block.rename(f"{block}.{uuid.uuid4()}")
+        distributed.localize(self.frames, self.out, self.client, blocks=6, gain=0.46)
+        self.assertEqual([file.read_text() for file in mine], ["mine"] * len(mine))
+        self.assert_locs([file.name for file in [*mine, store]])
+
+    def test_no_result_that_is_there_is_replaced(self):
+        for name in "out_locs.hdf5", "out_locs.yaml":
+            there = self.folder / name
+            there.write_text("mine")
+            with self.assertRaisesRegex(FileExistsError, f"{name} exists already; remove it, or take another name"):
+                distributed.localize(self.frames, self.out, self.client, gain=0.46)
+            self.assertEqual(there.read_text(), "mine")
+            there.unlink()
+        self.assert_as_one_run([])
 
     def test_arrays_in_pieces_of_any_shape(self):
         arrays = {"numpy": self.frames, "dask": da.from_array(self.frames, chunks=(7, 40, 96))}
@@ -148,10 +179,12 @@ class OnDask(WithFolder):  # tier: full
                 odd = self.folder / "odd[1]"
                 distributed.localize(stack[:9] if kind == "numpy" else stack, odd, self.client, blocks=3)
                 self.assertEqual(list(self.folder.glob("odd*block*")), [])
-                (self.folder / "odd[1]_locs.hdf5").unlink()
+                for end in "hdf5", "yaml":
+                    (self.folder / f"odd[1]_locs.{end}").unlink()
                 with self.assertRaisesRegex(FileExistsError, "out_locs.hdf5 exists already"):
                     distributed.localize(stack, self.out, self.client, gain=0.46)
-                (self.folder / "out_locs.hdf5").unlink()
+                for end in "hdf5", "yaml":
+                    (self.folder / f"out_locs.{end}").unlink()
 
 
 class Refused(WithFolder):  # tier: full
