@@ -213,6 +213,16 @@ class Refused(WithFolder):  # tier: full
                 (None, None, ValueError, r"stack has shape \(\)")):
             with self.subTest(told), self.assertRaisesRegex(error, told):
                 distributed.localize(stack, self.folder / "out", None, blocks=blocks)
+        for stack, options, told in (
+                (frames, {"first": 5}, "first is not an option here: what driftd_fit.localize is told by it, each block is"),
+                (frames, {"threads": 2}, "threads is not an option here"),
+                ("s.raw", {"threads": 2}, "threads is not an option here: what driftfit is told by it, each block is told by"),
+                ("s.raw", {"shard": "1/2"}, "shard is not an option here"),
+                ("s.raw", {"min_net_gradient": None}, "min_net_gradient is None; allowed .* are texts, numbers and paths, or to "
+                                                      "leave it out"),
+                ("s.raw", {"map_origin": [1, 2]}, r"map_origin is \[1, 2\]; allowed .* are texts, numbers and paths$")):
+            with self.subTest(told), self.assertRaisesRegex(TypeError, told):
+                distributed.localize(stack, self.folder / "out", None, **options)
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_block_that_cannot_be_made_leaves_nothing(self):

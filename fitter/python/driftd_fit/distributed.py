@@ -45,7 +45,7 @@ def localize(stack, out, client, *, blocks: int | None = None, program: str = "d
     program : path of driftfit on the workers
     **options
         Of a path: driftfit's, ``min_net_gradient=500`` for ``--min-net-gradient 500``. Of an array: those of
-        `driftd_fit.localize`.
+        `driftd_fit.localize`. Not those that each block has of its own, as threads, of which it is 1.
 
     Returns
     -------
@@ -60,11 +60,28 @@ def localize(stack, out, client, *, blocks: int | None = None, program: str = "d
         return _of_array(da.asarray(stack), out, client, blocks, options)
     if any((pathlib.Path(stack) / name).exists() for name in (".zarray", "zarr.json")):
         return _of_array(da.from_zarr(str(stack)), out, client, blocks, options)
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    words = _words(options)
     n = blocks or _shards_there(out) or 4 * len(client.scheduler_info()["workers"])
     fit = ["setpriv", "--pdeathsig", "KILL", program, os.path.abspath(stack), "--every-spot", "--no-progress", "--threads=1", *words, "-o", out]
     _done(client.map(_run, [[*fit, "--shard", f"{i}/{n}"] for i in range(1, n + 1)], pure=False, retries=2))
     return _run([program, "merge", "-o", out, *(["--overwrite"] if options.get("overwrite") else [])])
+
+
+def _words(options: dict) -> list:
+    """Options as driftfit's."""
+    _check_own(options, "driftfit", "shard", "threads", "output", "help", "version")
+    for name, value in options.items():
+        if not np.isscalar(value) and not isinstance(value, os.PathLike):
+            raise TypeError(f"{name} is {value!r}; allowed for a stack that driftfit reads are texts, numbers and paths"
+                            + (", or to leave it out" if value is None else ""))
+    return [f"--{name.replace('_', '-')}={os.fspath(value) if isinstance(value, os.PathLike) else value}"
+            for name, value in options.items()]
+
+
+def _check_own(options: dict, program: str, *own: str) -> None:
+    for name in own:
+        if name in options:
+            raise TypeError(f"{name} is not an option here: what {program} is told by it, each block is told by this call")
 
 
 def _shards_there(out: str) -> int:
@@ -77,6 +94,7 @@ def _shards_there(out: str) -> int:
 def _of_array(frames, out: str, client, blocks: int | None, options: dict) -> str:
     """Blocks are files of numpy, of which the name says what they are of, and what made them: the array by some frames
     spread over it, of which no other recording has all."""
+    _check_own(options, "driftd_fit.localize", "first", "threads")
     if frames.ndim != 3:
         raise ValueError(f"stack has shape {frames.shape}; allowed is (n, height, width)")
     for there in f"{out}_locs.hdf5", f"{out}_locs.yaml":
