@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -85,6 +86,7 @@ void add_commands(CLI::App& app, DriftctlOptions& options) {
 }
 
 int run(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of a file's size fails, and is told
   DriftctlOptions options;
   CLI::App app("Looks at and commands a running driftd.", "driftctl");
   app.footer(kExitCodes);

@@ -48,18 +48,34 @@ float mean_of(const Pixel* pixels, std::size_t first, std::size_t count,
 }
 
 /// What a fit expects of a pixel.
-float expected_of(const Localization& l, int column, int row) {
-  const float u = (static_cast<float>(column) - l.x_px) / l.sigma_x_px;
-  const float v = (static_cast<float>(row) - l.y_px) / l.sigma_y_px;
-  return l.amplitude_adu * std::exp(-0.5f * (u * u + v * v)) + l.background_adu;
-}
+class ExpectedLight {
+ public:
+  /// @param angle_rad  of the axis of sigma_x
+  ExpectedLight(const Localization& fit, float angle_rad)
+      : fit_(fit), cosine_(std::cos(angle_rad)), sine_(std::sin(angle_rad)) {}
+
+  float at(int column, int row) const {
+    const float x = static_cast<float>(column) - fit_.x_px;
+    const float y = static_cast<float>(row) - fit_.y_px;
+    const float u = (cosine_ * x + sine_ * y) / fit_.sigma_x_px;
+    const float v = (cosine_ * y - sine_ * x) / fit_.sigma_y_px;
+    return fit_.amplitude_adu * std::exp(-0.5f * (u * u + v * v)) + fit_.background_adu;
+  }
+
+ private:
+  const Localization& fit_;
+  float cosine_, sine_;
+};
 
 }  // namespace
 
-void FitWeights::weigh_evenly(const Batch& batch, const NoiseModel& noise) {
+void FitWeights::weigh_evenly(const Batch& batch, const FitOptions& options) {
   const auto area = static_cast<std::size_t>(batch.roi_px) * static_cast<std::size_t>(batch.roi_px);
-  const VarianceModel variance(noise, batch.variances);
+  const VarianceModel variance(options.noise, batch.variances);
   variances_.resize(batch.count * area);
+  const std::size_t angles = options.model == Model::RotatedGaussian ? batch.count : 0;
+  details_.resize(angles);
+  angles_rad_.resize(angles);
   with_pixels(batch.type, batch.pixels, [&](const auto* pixels) {
     for (std::size_t i = 0; i < batch.count; ++i) {
       const float mean = mean_of(pixels, i * area, area, variance);
@@ -79,9 +95,12 @@ void FitWeights::weigh_by_fits(const Batch& batch, const NoiseModel& noise,
     const bool good = converged(fit.status);
     starts_[i] = batch.starts != nullptr ? batch.starts[i] : Start{};
     if (good) starts_[i] = {fit.x_px, fit.y_px, fit.sigma_x_px, fit.sigma_y_px};
+    const float angle_rad = good && !details_.empty() ? details_[i].angle_rad : 0.0f;
+    if (!angles_rad_.empty()) angles_rad_[i] = angle_rad;
+    const ExpectedLight expected(fit, angle_rad);
     for (int row = 0; row < side; ++row)
       for (int c = 0; c < side; ++c, ++pixel)
-        if (good) variances_[pixel] = variance.of(pixel, expected_of(fit, c, row));
+        if (good) variances_[pixel] = variance.of(pixel, expected.at(c, row));
   }
 }
 

@@ -237,11 +237,14 @@ void FrameSpots::fit(BatchBackEnd& back_end, const std::vector<FrameSpot>& spots
   if (!needs_variances(options.estimator)) return back_end.fit(batch, options, fits, threads);
   const Batch given = batch;
   FitWeights weights;
-  weights.weigh_evenly(given, options.noise);
+  weights.weigh_evenly(given, options);
   batch.variances = weights.variances();
+  batch.details = weights.details();
   back_end.fit(batch, options, fits, threads);
   weights.weigh_by_fits(given, options.noise, fits);
+  batch.details = nullptr;
   batch.starts = weights.starts();
+  batch.angles_rad = weights.angles_rad();
   back_end.fit(batch, options, fits, threads);
 }
 

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import selectors
 import shutil
 import signal
@@ -414,6 +415,14 @@ class Access(unittest.TestCase):
                                  timeout=DEADLINE_S)
         self.assertEqual(watched.returncode, 0, watched.stderr)
         self.assertIn("I am laptop (observe)", watched.stdout)
+
+    def test_a_limit_of_the_files_size_leaves_no_part_of_a_key(self):
+        folder = self.rig.folder / "limited"
+        made = subprocess.run([BIN / "driftctl", "keygen", "client", "eve", "--directory", folder], capture_output=True, text=True,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)))
+        self.assertEqual(made.returncode, 4)
+        self.assertIn("File too large", made.stderr)
+        self.assertEqual(list(folder.iterdir()), [])
 
     def test_keys_are_replaced_as_a_pair_or_not_at_all(self):
         folder = self.rig.folder / "pair"

@@ -565,7 +565,17 @@ Outcome localize_every_spot(const Run& run) {
   const ResultNames names{
       options.outputs.thunderstorm, options.outputs.picasso,
       std::filesystem::path(options.outputs.picasso).replace_extension(".yaml")};
-  if (part && !again && is_done(names, Description(results.description(facts_of(range, fitter))))) {
+  const std::string expected = results.description(facts_of(range, fitter));
+  if (const ResultNames merged = results_of(options.merged);
+      part && !again &&
+      has_results(merged, merged_description(expected, stack.shape().frames), "now")) {
+    return {.summary = fmt::format("{} is there already, merged with the others, of the same "
+                                   "stack, settings and version: {}\n",
+                                   name, merged.description.string()),
+            .warning = {},
+            .done_before = true};
+  }
+  if (part && !again && is_done(names, Description(expected))) {
     return {.summary = fmt::format("{} is there already, whole, of the same stack, settings and "
                                    "version: {}\n",
                                    name, names.description.string()),

@@ -127,6 +127,7 @@ int run(int argc, char** argv) {
   OptionTexts texts;
   Commands commands;
   std::signal(SIGPIPE, SIG_IGN);  // who reads what is printed may go; the results are files
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails, and is told
   options.show_progress = isatty(STDERR_FILENO) == 1;
   CLI::App app("Fits the spots of a recorded stack: localizations, and the drift of its markers.",
                "driftfit");

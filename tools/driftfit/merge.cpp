@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -31,13 +30,6 @@ struct Part {
   Description description;
   std::int64_t first = 0, last = -1;  ///< frames; none where last is before first
 };
-
-std::string text_of(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) throw InputError(path, "cannot be read");
-  return text.str();
-}
 
 bool is_there(const std::filesystem::path& path) {
   std::error_code error;
@@ -312,22 +304,6 @@ void remove_all(const std::string& output, const std::vector<Shard>& shards) {
   for (const Shard& shard : shards) remove_shard(results_of(shard_prefix(output, shard)));
 }
 
-/// That no results of something else are there. @throws OutputError
-void check_results(const ResultNames& names, const std::string& description) {
-  if (!is_there(names.description)) return;
-  const std::string there = text_of(names.description);
-  if (there == description) return;
-  const auto differences = Description(there).differences(Description(description));
-  throw OutputError(
-      names.description,
-      "exists already, and is of something else" +
-          (differences.empty()
-               ? fmt::format(": frames {} to {}", Description(there).value("First Frame"),
-                             Description(there).value("Last Frame"))
-               : ": " + in_words(differences, "there", "in the shards")) +
-          "; --overwrite replaces it");
-}
-
 /// Whether another merge has removed some meanwhile, so that what was missing is not at fault.
 bool any_is_gone(const std::string& output, const std::vector<Shard>& shards,
                  const std::vector<Part>& parts) {
@@ -378,7 +354,7 @@ std::string merge_of(const MergeOptions& options, const ResultNames& names,
   check_alike(parts);
   check_frames(output, parts, not_whole);
   const std::string description = merged_text(parts.front().names);
-  if (!options.overwrite) check_results(names, description);
+  if (!options.overwrite) has_results(names, description, "in the shards");
   const std::int64_t localizations = write_results(options, names, parts, description, stop);
   remove_all(output, shards);
   return fmt::format("{}, {}, {}\nwritten: {}, {}, {}\n", counted(parts.size(), "shard"),

@@ -497,6 +497,7 @@ void resolve(const CLI::App& app, Options& o, const OptionTexts& texts) {
   o.detection.roi_px = o.roi_px;
   o.find_markers = o.picks.empty() && !o.every_spot;
   o.shard = shard_named(texts.shard).value_or(Shard{});
+  o.merged = texts.prefix;
   fill_outputs(o, prefix_of(app, o, texts));
   const std::size_t numbers = o.maps.origin_px.size();
   if (numbers != 0 && numbers != 2) {

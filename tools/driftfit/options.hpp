@@ -32,6 +32,7 @@ struct Options {
   std::int64_t first_frame = 0;
   std::int64_t last_frame = -1;  ///< inclusive; -1: the last there is
   Shard shard;                   ///< in place of these two
+  std::string merged;            ///< OUT, which the shards' results are merged to
 
   std::filesystem::path picks;
   bool find_markers = false;

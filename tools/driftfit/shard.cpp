@@ -246,4 +246,30 @@ bool is_done(const ResultNames& names, const Description& expected) {
                                            "; --overwrite replaces it");
 }
 
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf())) throw InputError(path, "cannot be read");
+  return text.str();
+}
+
+bool has_results(const ResultNames& names, const std::string& description,
+                 const std::string& where) {
+  std::error_code error;
+  if (!std::filesystem::exists(names.description, error)) return false;
+  const std::string there = text_of(names.description);
+  if (there == description) {
+    return std::filesystem::exists(names.table, error) &&
+           std::filesystem::exists(names.locs, error);
+  }
+  const auto differences = Description(there).differences(Description(description));
+  throw OutputError(names.description,
+                    "exists already, and is of something else" +
+                        (differences.empty() ? fmt::format(": frames {} to {}",
+                                                           Description(there).value("First Frame"),
+                                                           Description(there).value("Last Frame"))
+                                             : ": " + in_words(differences, "there", where)) +
+                        "; --overwrite replaces it");
+}
+
 }  // namespace driftd::tools

@@ -81,6 +81,15 @@ std::string merged_description(const std::string& text, std::int64_t frames);
 /// @throws OutputError where they are whole and of something else, with what differs
 bool is_done(const ResultNames& names, const Description& expected);
 
+/// @throws InputError
+std::string text_of(const std::filesystem::path& path);
+
+/// Whether the results of all frames are there, by their description.
+/// @param where  that description is: "in the shards"
+/// @throws OutputError where there are some of something else, with what differs
+bool has_results(const ResultNames& names, const std::string& description,
+                 const std::string& where);
+
 /// "Box Size is 7 here and 9 there; ..."
 std::string in_words(const std::vector<Description::Difference>& differences,
                      const std::string& here, const std::string& there);

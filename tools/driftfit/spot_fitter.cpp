@@ -108,20 +108,23 @@ void SpotFitter::fit(fitter::Batch batch, std::span<fitter::Localization> result
   const bool weighted = fitter::needs_variances(settings_.options.estimator);
   const fitter::Batch given = batch;
   if (weighted) {
-    weights_.weigh_evenly(given, settings_.options.noise);
+    weights_.weigh_evenly(given, settings_.options);
     batch.variances = weights_.variances();
   }
   if (settings_.cold_start == ColdStart::Swarm) {
     search_cold(batch, results);
     batch.starts = starts_.data();
   }
+  if (weighted) batch.details = weights_.details();
   const int threads = std::min(threads_, static_cast<int>(batch.count / kSpotsPerThread) + 1);
   back_end_->fit(batch, settings_.options, results, threads);
   if (!weighted) return;
   fitter::Batch again = given;
   again.starts = batch.starts;
   weights_.weigh_by_fits(again, settings_.options.noise, results);
+  batch.details = given.details;
   batch.starts = weights_.starts();
+  batch.angles_rad = weights_.angles_rad();
   back_end_->fit(batch, settings_.options, results, threads);
 }
 

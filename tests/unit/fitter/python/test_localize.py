@@ -120,6 +120,27 @@ class AsTheProgram(unittest.TestCase):
                 self.assert_same(locs, self.program(drawn(), "--estimator", estimator, "--saturation", 1500, *words))
 
 
+class Told(unittest.TestCase):
+    def test_places_scatter_as_told_whatever_the_angle(self):
+        """By the weights of a fit that has the spot's angle, too."""
+        random = np.random.default_rng(11)
+        y, x = np.mgrid[:25, :25]
+        places = 12 + random.uniform(-0.5, 0.5, (800, 2))
+        for degrees in 0, 45, 120:
+            cosine, sine = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+            means = [3 + 300 * np.exp(-(((x - px) * cosine + (y - py) * sine) / 2.6)**2 / 2
+                                      - (((y - py) * cosine - (x - px) * sine) / 1.1)**2 / 2) for px, py in places]
+            frames = random.poisson(means).astype(np.uint16)
+            for estimator in "weighted_least_squares", "poisson":
+                with self.subTest(degrees=degrees, estimator=estimator):
+                    locs = driftd_fit.localize(frames, 15, "rotated", estimator, gain=1, read_noise=1, backend="cpu")
+                    locs = locs[np.hypot(locs["x"] - 12, locs["y"] - 12) < 2]
+                    self.assertGreater(len(locs), 780)
+                    for axis, column in ("x", 0), ("y", 1):
+                        scatter = np.std(locs[axis] - places[locs["frame"], column])
+                        self.assertAlmostEqual(scatter / np.sqrt(np.mean(locs[f"lp{axis}"]**2)), 1, delta=0.12)
+
+
 class Found(unittest.TestCase):
     def expected(self, frame, box, least):
         """Pixels that are the largest of their box, and the net gradient of that."""

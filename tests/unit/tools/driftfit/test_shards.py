@@ -6,6 +6,7 @@ import itertools
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -51,6 +52,10 @@ class WithShards(WithFolder):
         file.unlink()
         return held
 
+    def remove_results(self):
+        for end in ENDS:
+            (self.folder / f"out_{end}").unlink(missing_ok=True)
+
     def names(self):
         return sorted(p.name for p in self.folder.iterdir() if not p.name.startswith("stack."))
 
@@ -77,8 +82,9 @@ class Merged(WithShards):
             expected = self.one_run(*more)
             for n in (3,) if more else (1, 7):
                 with self.subTest(n=n, more=more):
+                    self.remove_results()
                     self.shards(n, *more)
-                    self.assertIn(f"{self.FRAMES} frames, 200 localizations\n", self.merge("--overwrite"))
+                    self.assertIn(f"{self.FRAMES} frames, 200 localizations\n", self.merge())
                     self.assert_merged(expected)
                     if h5py is not None:
                         with h5py.File(self.folder / "out_locs.hdf5") as file:
@@ -90,9 +96,10 @@ class Merged(WithShards):
         for frames in 1, 3:
             self.stack = self.write_raw(self.frames[:frames])
             expected = self.one_run()
+            self.remove_results()
             self.assertIn("no frames, as there are more shards", self.shard(1, 5))
             self.shards(5)
-            self.merge("--overwrite")
+            self.merge()
             self.assert_merged(expected)
 
     def test_more_rows_than_are_joined_at_once(self):
@@ -191,6 +198,33 @@ class Again(WithShards):
         os.utime(self.stack, (1e9, 1e9))
         self.assertIn("Input Stamp is ", self.shard(1, 2, code=3))
         self.assertEqual(self.times(1, 2), before)
+
+    def test_shards_that_are_merged_are_not_done_again(self):
+        """Of the same settings: nothing is to be done; of other ones each says so, as the merge would."""
+        expected = self.one_run()
+        self.shards(2)
+        self.merge()
+        for i, n in (1, 2), (2, 2), (5, 7):
+            self.assertRegex(self.shard(i, n), rf"^shard {i} of {n} \(frames \d+ to \d+\) is there already, merged with the others, of "
+                                               r"the same stack, settings and version: \S+/out_locs.yaml\n$")
+            self.assertIn("out_locs.yaml: exists already, and is of something else: Box Size is 9 there and 7 now; --overwrite "
+                          "replaces it", self.shard(i, n, "--roi", 7, code=3))
+        self.assert_merged(expected)
+        (self.folder / "out_locs.hdf5").unlink()
+        self.assertNotIn("already", self.shard(1, 2))
+        self.assertNotIn("already", self.shard(2, 2, "--overwrite"))
+        self.merge()
+        self.assert_merged(expected)
+
+    def test_a_limit_of_the_files_size_is_told(self):
+        """Not by a signal, which would leave what is under temporary names."""
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        for more in ["-o", self.out], ["-o", self.out, "--shard", "1/1"]:
+            done = subprocess.run([PROGRAM, self.stack, "--every-spot", *more], capture_output=True, text=True, preexec_fn=limited)
+            self.assertEqual(done.returncode, 3, done.stderr)
+            self.assertRegex(done.stderr, r"^driftfit: \S+/out_\S+: .*File too large\n$")
+            self.assertEqual(self.names(), [])
 
     def test_a_stack_of_the_same_name_size_and_second_is_another_one(self):
         for name, write in (("raw", lambda frames: self.write_raw(frames)), ("tif", lambda frames: self.write_tiff(frames))):
@@ -347,7 +381,7 @@ class Refused(WithShards):
     def test_results_of_something_else_are_not_replaced(self):
         self.run_program(self.stack, "--every-spot", "--roi", 7, "-o", self.out)
         older = {end: (self.folder / f"out_{end}").read_bytes() for end in ENDS}
-        self.shards(2)
+        self.shards(2, "--overwrite")
         self.assertIn("exists already, and is of something else: Box Size is 7 there and 9 in the shards; --overwrite replaces",
                       self.merge(code=3))
         (self.folder / "out_locs.yaml").unlink()

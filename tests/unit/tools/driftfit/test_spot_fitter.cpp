@@ -93,6 +93,36 @@ TEST_CASE("of a signal of twice the variance less is known") {
   CHECK(ratio < std::sqrt(2.0) + 0.01);
 }
 
+/// What fits of the rotated model tell of a spot that lies at 45 degrees, without noise.
+fitter::Localization diagonal_fit(fitter::Estimator estimator) {
+  constexpr int kSide = 15;
+  std::vector<float> pixels;
+  for (int row = 0; row < kSide; ++row) {
+    for (int column = 0; column < kSide; ++column) {
+      const double u = (column + row - 14.0) / std::sqrt(2.0) / 2.6;
+      const double v = (row - column) / std::sqrt(2.0) / 1.1;
+      pixels.push_back(static_cast<float>(3 + 300 * std::exp(-(u * u + v * v) / 2)));
+    }
+  }
+  SpotFitterSettings settings;
+  settings.back_end = BackEnd::Cpu;
+  settings.options.model = fitter::Model::RotatedGaussian;
+  settings.options.estimator = estimator;
+  settings.options.noise = {1, 1, 0};
+  Fits fits(1);
+  SpotFitter(settings).fit(
+      {.pixels = pixels.data(), .type = fitter::PixelType::F32, .roi_px = kSide, .count = 1}, fits);
+  return fits[0];
+}
+
+TEST_CASE("a weighted fit of a diagonal spot is told to know as much as the likelihood's") {
+  const auto weighted = diagonal_fit(fitter::Estimator::WeightedLeastSquares);
+  const auto likely = diagonal_fit(fitter::Estimator::PoissonLikelihood);
+  REQUIRE(fitter::converged(weighted.status));
+  CHECK(weighted.x_sd_px == Approx(likely.x_sd_px).epsilon(0.02));
+  CHECK(weighted.y_sd_px == Approx(likely.y_sd_px).epsilon(0.02));
+}
+
 /// Photons and background that fits find of spots of 1,000 photons on `background`, on the average.
 struct Found {
   double photons, background, passing;
