@@ -148,6 +148,7 @@ void Housekeeping::finish() {
   stage_memory_.turn();
   raw_frames_.finish();
   record_.finish();
+  commands_.end();  // those who asked while files were written are answered, too
 }
 
 void Housekeeping::start() {
@@ -187,7 +188,7 @@ void Housekeeping::hold_recording() {
   pipeline_.ports().held.store(false, std::memory_order_release);
 }
 
-/// Nobody who asked is left without an answer, be the request still unread.
+/// Who waits for an answer, and whose request is still unread, is told.
 void Housekeeping::refuse_pending() {
   places_.refuse_pending(stopping());
   lock_.refuse_pending(stopping());

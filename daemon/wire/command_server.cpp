@@ -84,6 +84,15 @@ bool CommandServer::serve(int timeout_ms, int other_fd) {
   return (items[1].revents & ZMQ_POLLIN) != 0;
 }
 
+void CommandServer::end() {
+  constexpr int kMostTurns = 100;  // a flood must not keep the daemon from its end
+  // libzmq's thread fetches what a peer's full queue had no room for.
+  constexpr std::chrono::milliseconds kQuiet(5);
+  std::array<zmq::pollitem_t, 1> item = {{{socket_->router.handle(), 0, ZMQ_POLLIN, 0}}};
+  for (int i = 0; i < kMostTurns && zmq::poll(item.data(), 1, kQuiet) > 0; ++i) serve(0, -1);
+  socket_.reset();
+}
+
 void CommandServer::handle_one() {
   // ROUTER: identity, then what the peer sent (a REQ peer puts an empty part before its text).
   std::vector<zmq::message_t> parts;
@@ -141,6 +150,7 @@ config::Client CommandServer::client_of(zmq::message_t& part) {
 void CommandServer::send(const Envelope& envelope, const Outcome& outcome) {
   std::shared_ptr<const std::vector<std::uint8_t>> attachment;
   if (const auto* reply = std::get_if<Reply>(&outcome)) attachment = reply->attachment;
+  if (!socket_) return;
   // A peer that has gone away, or does not read, makes the ROUTER drop the reply: nothing to do
   // about it.
   const auto more = zmq::send_flags::sndmore | zmq::send_flags::dontwait;

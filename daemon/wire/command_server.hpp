@@ -33,6 +33,11 @@ class CommandServer {
   /// Waits up to timeout_ms for a request or for `other_fd` to become readable; handles the
   /// requests that are there. Returns true when other_fd is readable.
   bool serve(int timeout_ms, int other_fd);
+  /// Handles what is there, and closes the socket at once: what is sent from then on waits for the
+  /// next daemon at this place, but for what was on its way in that moment, which is lost. (To
+  /// unbind first would lose more: libzmq ends the connections that a listener took with it.)
+  /// Later answers are dropped.
+  void end();
 
  private:
   class Socket;

@@ -366,8 +366,14 @@ class Service(unittest.TestCase):
         self.assertEqual(rig.daemon.text().count("configuration: "), 1)
         self.assertAlmostEqual(rig.client.exposure()["exposure_us"], now["exposure_us"], delta=1)
         rig.config(lock={"at_start": "true"}, record={"directory": rig.folder})
-        printed = self.driftctl(file, "restart")
+        refused = self.driftctl(file, "restart")  # nobody can be asked
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertEqual(rig.daemon.text().count("configuration: "), 1)
+        printed = self.driftctl(file, "restart", "--yes")
         self.assertEqual(printed.returncode, 0, printed.stderr)
+        for _ in range(3):
+            rig.status()  # it is there once driftctl has returned
+            rig.client.restart()
         self.assertIn("lost by it: the exposure of 700 us", printed.stdout)
         self.assertIn("it stays unlocked", printed.stdout)
         rig.hear(told_status, lambda _, status: status["session"] != session and (status["markers"]["used"] or 0) > 0, "another session that measures")

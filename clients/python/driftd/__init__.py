@@ -509,17 +509,47 @@ class Client:
         fields = {"exposure_us": exposure_us, "gain_db": gain_db}
         return self.request("exposure", **{name: value for name, value in fields.items() if value is not None})[0]["exposure"]
 
-    def restart(self, *, check: bool = False) -> dict:
+    def restart(self, *, check: bool = False, wait_s: float = 20.0) -> dict:
         """Have driftd start anew, only while the lock is idle; with ``check`` only tell what would come of it.
+
+        Parameters
+        ----------
+        wait_s : float
+            Returns once driftd answers again, which is waited for so long; 0: at once.
 
         Returns
         -------
         dict
             ``loses``: a sentence each of what was set by command and is over with it; ``stays_unlocked``: it does not
             lock by itself, though ``lock.at_start`` is on, as somebody left it unlocked.
+
+        Raises
+        ------
+        Unreachable
+            It did not come back in time; the text says why.
         """
         reply = self.request("restart", **({"check": True} if check else {}))[0]
+        if not check and wait_s > 0:
+            self._wait_anew(wait_s)
         return {name: reply[name] for name in ("loses", "stays_unlocked")}
+
+    def _wait_anew(self, wait_s: float) -> None:
+        """Asks until somebody answers: the session that ends refuses everything, and as it closes its socket a
+        request may be lost."""
+        end = time.monotonic() + wait_s
+        brief = Client(self._endpoint, min(self._timeout_s, 1.0))
+        brief._keys = self._keys
+        while True:
+            try:
+                brief.status()
+                return
+            except DriftdError as error:
+                if not isinstance(error, Unreachable) and error.code != "stopping":
+                    raise
+                if time.monotonic() > end:
+                    raise Unreachable(f"driftd took the command and has not come back within {wait_s} s: {error}",
+                                      getattr(error, "code", "timeout")) from error
+            time.sleep(0.05)
 
     def snapshot(self) -> tuple[dict, memoryview]:
         """The current frame.

@@ -155,6 +155,20 @@ class Driftctl(unittest.TestCase):
         self.assertEqual(done.stderr, "driftctl: the move is over; the lock is lost (held too long: no frames): "
                                       "see its cable\n")
 
+    def test_restart_waits_for_the_next_session_and_loses_nothing_unasked(self):
+        told = {"ok": True, "loses": ["the exposure of 700 us"], "stays_unlocked": False}
+        stopping = {"ok": False, "error": "driftd is stopping", "code": "stopping"}
+        left = [stopping, stopping, {"ok": True, "status": examples()["status"]}]
+        self.daemon.replies |= {"restart": [told], "status": lambda: [left.pop(0)]}
+        done = self.run_it("restart")
+        self.assertEqual((done.returncode, [r.get("check") for r in self.daemon.requests]), (REFUSED, [True]), done.stderr)
+        self.assertRegex(done.stderr, "not restarted: the exposure of 700 us would be lost .* --yes")
+        done = self.run_it("restart", "--yes")
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1]), (DONE, "driftd has started anew"), done.stderr)
+        self.assertEqual(left, [])
+        left[:] = [{"ok": False, "error": "this key is not let in", "code": "forbidden"}]
+        self.assertEqual(self.run_it("restart", "--yes").returncode, REFUSED)
+
     def test_who_waits_tries_again_while_another_order_is_under_way(self):
         busy = {"ok": False, "error": "another order to the lock is under way", "code": "busy"}
         left = [busy, busy, {"ok": True, "state": "referencing", "lock_id": 1}]

@@ -309,6 +309,18 @@ class Commanding(WithDaemon):
         with self.assertRaises(driftd.Unreachable):
             driftd.Client("ipc:///tmp/driftd-nobody-listens-here", timeout_s=0.05).status()
 
+    def test_a_restart_is_over_once_the_next_session_answers(self):
+        self.daemon.replies["restart"] = [{"ok": True, "loses": [], "stays_unlocked": False}]
+        stopping = {"ok": False, "error": "driftd is stopping", "code": "stopping"}
+        left = [stopping, stopping, {"ok": True, "status": examples()["status"]}]
+        self.daemon.replies["status"] = lambda: [left.pop(0)]
+        self.client.restart()
+        self.assertEqual(left, [])
+        self.daemon.replies["status"] = [stopping]
+        with self.assertRaisesRegex(driftd.Unreachable, r"has not come back within 0\.1 s: driftd is stopping"):
+            self.client.restart(wait_s=0.1)
+        self.client.restart(wait_s=0)
+
     def test_waiting_for_a_state(self):
         self.daemon.replies["status"] = [{"ok": True, "status": examples()["status"]}]
         self.client.wait_for("locked", timeout_s=1)

@@ -218,6 +218,32 @@ TEST_CASE("CommandServer serves what has come, and 64 requests at most, before o
   REQUIRE(most <= 64);
 }
 
+TEST_CASE("what is there at the end is answered, however much, and what comes later is dropped") {
+  Fixture f;
+  zmq::socket_t peer(f.context, zmq::socket_type::dealer);
+  peer.set(zmq::sockopt::linger, 0);
+  peer.set(zmq::sockopt::rcvtimeo, 2000);
+  peer.connect(f.endpoint);
+  const auto ask = [&peer](const char* text) {
+    peer.send(zmq::str_buffer(""), zmq::send_flags::sndmore),
+        peer.send(zmq::buffer(std::string(text)));
+  };
+  ask(R"({"command":"later"})");
+  for (int i = 0; i < 500 && f.handled < 1; ++i) f.server.serve(10, -1);
+  constexpr int kMore = 100;  // than serve() takes at once
+  for (int i = 0; i < kMore; ++i) ask(R"({"command":"status"})");
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // they are on their way
+  f.server.end();
+  f.waiting.at(0)(Reply{});  // the handler's business, and of no use any more
+  CHECK(f.handled > 1);
+  int answered = 0;
+  zmq::message_t part;
+  for (; answered < f.handled - 1; ++answered) do
+      REQUIRE(peer.recv(part));
+    while (part.more());
+  CHECK(answered == kMore);
+}
+
 TEST_CASE("the codes of refusals are those of docs/reference/protocol.md") {
   std::ifstream page(driftd::test::source_dir() / "docs/reference/protocol.md");
   std::set<std::string> documented;
