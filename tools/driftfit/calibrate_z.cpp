@@ -124,7 +124,7 @@ std::string summary_of(const AxialCalibration& c, const ZStackBeads& beads,
     text += fmt::format(
         "even steps by the curve of the odd ones: {:.1f} nm rms, at most {:.1f} nm "
         "off, of {}\n",
-        c.held_out->rms_nm, std::abs(c.held_out->worst_nm), counted(c.held_out->planes, "plane"));
+        c.held_out->rms_nm(), c.held_out->worst_nm(), counted(c.held_out->planes.size(), "plane"));
   for (const std::string& warning : c.warnings) text += "warning: " + warning + "\n";
   return text;
 }

@@ -127,6 +127,23 @@ class CalibrateZ(WithFolder):
         self.assertRegex(refusal(uneven), "even steps of --step-nm")
         self.assertFalse((self.folder / "curve.yaml").exists())
 
+    def test_a_single_uneven_step_is_refused_however_many_beads_there_are(self):
+        fine, coarse = np.arange(-600, 601, 25), np.arange(-600, 601, 50)
+        faults = (("one step of 50 nm", np.delete(fine, 22), 25), ("one of 125 nm", np.delete(fine, slice(20, 24)), 25),
+                  ("three of 0", np.sort([*fine, 0, 0, 0]), 25), ("one of 200 nm", np.delete(coarse, slice(9, 12)), 50),
+                  ("one of 0", np.sort([*coarse, 0]), 50))
+        picks = self.folder / "one.csv"
+        for name, z, step in faults:
+            world = World(Pupil(0.075), z, jump_px=0)
+            with self.subTest(name):
+                self.assertRegex(self.calibrate(world, step, code=1), "even steps of --step-nm")
+            if name == "one step of 50 nm":
+                continue  # one bead's own noise is as large
+            with self.subTest(name, beads=1):
+                x, y = world.places[4]
+                picks.write_text(f"x_px,y_px\n{x},{y}\n")
+                self.assertRegex(self.calibrate(world, step, "--picks", picks, code=1), "even steps of --step-nm")
+
     def test_bleaching_is_told(self):
         world = World(Pupil(0.075), np.arange(-500, 501, 25), seed=8, bleach=0.4)
         self.assertRegex(self.calibrate(world, 25), "beads are .* dimmer above the crossing")
