@@ -40,11 +40,8 @@ constexpr double kHeldOutNm = 5, kHeldOutSd = 3, kHeldOutPlaneSd = 4, kHeldOutSh
 /// A plane tells z by so much worse than the median one at most: where more, a fault of the stage
 /// has made the curve flat.
 constexpr double kHeldOutWorse = 1.5;
-/// One or two beads do not tell their noise from the stage's: what they scatter more is the
-/// stage's.
-constexpr double kMostBeadScatter = 3;
 constexpr std::size_t kFewestForHeldOut = 6, kFewestForScatter = 10;
-constexpr double kGaussianMad = 0.6745, kLeastScatterFactor = 0.3;
+constexpr double kGaussianMad = 0.6745, kLeastScatterFactor = 0.3, kUsualScatter = 3;
 
 class Calibration {
  public:
@@ -255,6 +252,7 @@ class Calibration {
       kept.push_back(beads_[i]);
     }
     strangers_ = beads_.size() - kept.size();
+    if (2 * strangers_ > judged && !is_astigmatic()) check_one_side(curve);
     if (2 * strangers_ > judged)
       throw CalibrationError(fmt::format(
           "{} of {} beads have widths of another slope than their mean by more than {:.0f} %: they "
@@ -263,6 +261,21 @@ class Calibration {
     if (strangers_ == 0) return false;
     beads_ = std::move(kept);
     return true;
+  }
+
+  /// Without a lens both sides of the focus look alike. @throws CalibrationError
+  void check_one_side(const WidthCurve& curve) const {
+    const double focus_nm = zero_of(curve);
+    const std::size_t focus =
+        *std::min_element(planes_.begin(), planes_.end(), [&](std::size_t a, std::size_t b) {
+          return std::abs(settings_.z_nm[a] - focus_nm) < std::abs(settings_.z_nm[b] - focus_nm);
+        });
+    if (focus == planes_.front() || focus == planes_.back()) return;
+    throw CalibrationError(fmt::format(
+        "frames {} to {} go through the focus, which is about frame {}, and without a lens its two "
+        "sides look alike: take one of them, --first-frame {} or --last-frame {}",
+        all_.frames[planes_.front()], all_.frames[planes_.back()], all_.frames[focus],
+        all_.frames[focus], all_.frames[focus]));
   }
 
   /// From each bead's readings: what is not smooth from plane to plane is noise; where there are
@@ -308,7 +321,14 @@ class Calibration {
           ratios.size(), control::kUnknownScatter));
       return control::kUnknownScatter;
     }
-    return std::clamp(median(ratios) / kGaussianMad, kLeastScatterFactor, 100.0);
+    const double factor = std::clamp(median(ratios) / kGaussianMad, kLeastScatterFactor, 100.0);
+    if (factor > kUsualScatter)
+      warnings_.push_back(fmt::format(
+          "readings scatter {:.1f} times as much as the fits tell, usual are up to {:g}: --gain, "
+          "--offset or --read-noise are not the camera's, or the spots are no Gaussians in this "
+          "ROI",
+          factor, kUsualScatter));
+    return factor;
   }
 
   void check_range(const WidthCurve& curve) const {
@@ -427,7 +447,8 @@ class Calibration {
       const WidthCurve curve = curve_of(fitted, odd, scatter);
       std::vector<std::vector<double>> told;
       const auto errors = errors_of(curve, fitted, even, &told);
-      const double own = beads_.size() < 3 ? std::min(1.0, kMostBeadScatter / scatter) : 1.0;
+      // One or two beads do not tell their noise from the stage's, which may be what is more.
+      const double own = beads_.size() < 3 ? std::min(1.0, kUsualScatter / scatter) : 1.0;
       HeldOut result;
       for (std::size_t k = 0; k < even.size(); ++k) {
         std::vector<double> here, sds;
