@@ -216,7 +216,9 @@ std::vector<Option> reflection_options() {
           "axial.reflection.y_px", 0, {.text = "Its row.", .unit = "px", .min = 0, .max = 65535}),
       row<&Config::reflection, &Reflection::roi_px>(
           "axial.reflection.roi_px", 48,
-          {.text = "Side of the region: the spot's way, and twice its sigma more on each side.",
+          {.text = "Side of the region: the spot's way, and twice its sigma more on each side. "
+                   "Nothing else may be there that is a third as bright at its top, such as a "
+                   "marker: the spot is then `dark`.",
            .unit = "px",
            .min = 8,
            .max = 64}),

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -148,8 +149,14 @@ Parts read_parts(yaml::Section& file) {
   return parts;
 }
 
-PicassoCurve read_picasso(yaml::Section& file) {
+/// Other keys are Picasso's own business, but no key is there twice.
+PicassoCurve read_picasso(yaml::Section& file, const YAML::Node& document) {
   PicassoCurve picasso;
+  std::set<std::string> seen;
+  for (const auto& entry : document)
+    if (entry.first.IsScalar() && !seen.insert(entry.first.Scalar()).second)
+      file.reader().mistakes().add(yaml::place_of(entry.first), entry.first.Scalar(),
+                                   "found twice; allowed once");
   for (const auto& [key, into] :
        {std::pair{"X Coefficients", &picasso.x}, std::pair{"Y Coefficients", &picasso.y}}) {
     if (!file.has(key)) file.reject(key, "a list of 7 numbers", "nothing");
@@ -158,8 +165,12 @@ PicassoCurve read_picasso(yaml::Section& file) {
   }
   for (const char* key : {"Number of frames", "Step size in nm"})
     if (!file.has(key)) file.reject(key, "a number", "nothing");
+  for (const char* key : {"axial_curve", "knots"})
+    if (file.has(key)) file.reject(key, "one curve in a file, driftfit's or Picasso's");
   file.integer("Number of frames", picasso.frames, {3, 100000});
   file.number("Step size in nm", picasso.step_nm, {-10000, 10000, "nm"});
+  if (file.has("Step size in nm") && picasso.step_nm == 0)
+    file.reject("Step size in nm", "a number from -10000 to 10000 nm, not 0");
   file.number("Magnification factor", picasso.magnification, {0.01, 100});
   return picasso;
 }
@@ -184,7 +195,7 @@ CurveFile read_curve_file(const std::filesystem::path& path) {
                          "calibrate-z writes, nor `X Coefficients`, as Picasso does");
   try {
     if (is_picasso) {
-      const PicassoCurve picasso = read_picasso(file);
+      const PicassoCurve picasso = read_picasso(file, *document);
       if (!mistakes.empty()) fail(path, mistakes);
       return {.curve = curve_of(picasso), .fits = std::nullopt};
     }

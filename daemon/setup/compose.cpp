@@ -134,9 +134,32 @@ camera::PixelFormat configured_format(const config::Config& config) {
   return config.camera.pixel_format;
 }
 
+namespace {
+
+/// Of a region about a middle: its first pixel.
+int first_of(double middle_px, int side_px) {
+  return static_cast<int>(std::lround(middle_px - 0.5 * (side_px - 1)));
+}
+
+}  // namespace
+
 std::string image_too_small(const config::Config& config, const camera::SourceInfo& source) {
   const double least_px = config::least_side_px(config);
-  if (source.width_px <= 0 || std::min(source.width_px, source.height_px) >= least_px) return {};
+  if (source.width_px <= 0) return {};
+  const config::Reflection& r = config.reflection;
+  const auto is_outside = [&](double at_px, int offset_px, int side_px) {
+    const int first_px = first_of(at_px, r.roi_px) - offset_px;
+    return first_px < 0 || first_px + r.roi_px > side_px;
+  };
+  if (config.axial.method == control::AxialMethod::Reflection &&
+      (is_outside(r.x_px, source.offset_x_px, source.width_px) ||
+       is_outside(r.y_px, source.offset_y_px, source.height_px)))
+    return "an image of " + std::to_string(source.width_px) + " x " +
+           std::to_string(source.height_px) + " px from column " +
+           std::to_string(source.offset_x_px) + " and row " + std::to_string(source.offset_y_px) +
+           " on does not hold the region of axial.reflection: x_px, y_px and half of roi_px to "
+           "each side have to lie inside it";
+  if (std::min(source.width_px, source.height_px) >= least_px) return {};
   return "an image of " + std::to_string(source.width_px) + " x " +
          std::to_string(source.height_px) + " px has no room for a marker: it needs " +
          std::to_string(static_cast<int>(std::ceil(least_px))) +
@@ -292,11 +315,8 @@ std::unique_ptr<ReflectionReader> make_reflection_reader(const config::Config& c
       fit_options(config, format,
                   config.camera.gain_e_per_adu > 0 ? fitter::Estimator::PoissonLikelihood
                                                    : fitter::Estimator::ImplicitLeastSquares);
-  const auto first = [&](double middle_px) {
-    return static_cast<int>(std::lround(middle_px - 0.5 * (r.roi_px - 1)));
-  };
   return std::make_unique<ReflectionReader>(fitter::make_cpu_live_fitter(r.roi_px, 1, options),
-                                            first(r.x_px), first(r.y_px));
+                                            first_of(r.x_px, r.roi_px), first_of(r.y_px, r.roi_px));
 }
 
 control::EstimatorSettings estimator_settings(const config::Config& config) {

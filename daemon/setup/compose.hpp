@@ -33,7 +33,8 @@ std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
 /// What the camera will be asked for; what it takes is in its SourceInfo.
 camera::PixelFormat configured_format(const config::Config& config);
 
-/// Why no marker can be in images of that size; "" where one can, or the size is not known yet.
+/// Why no marker, or not the region of a reflected spot, can be in images of that size; "" where
+/// one can, or the size is not known yet.
 std::string image_too_small(const config::Config& config, const camera::SourceInfo& source);
 
 /// With the camera's own range for its saturation, where neither is given.

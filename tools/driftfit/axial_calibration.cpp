@@ -35,10 +35,13 @@ constexpr double kSlopeShare = 0.3;
 constexpr double kCrossingInsideNm = 150, kMostTiltNmPerUm = 50, kMostSdNm = 10;
 constexpr double kLightChange = 0.1;
 /// Planes that the curve was made without may be read off by so much and so many standard
-/// deviations, or by so much of the step.
-constexpr double kHeldOutNm = 5, kHeldOutSd = 3, kHeldOutShare = 0.1;
+/// deviations, all of them (rms) and each, or by so much of the step.
+constexpr double kHeldOutNm = 5, kHeldOutSd = 3, kHeldOutPlaneSd = 4, kHeldOutShare = 0.1;
+/// A plane tells z by so much worse than the median one at most: where more, a fault of the stage
+/// has made the curve flat.
+constexpr double kHeldOutWorse = 1.5;
 constexpr std::size_t kFewestForHeldOut = 6, kFewestForScatter = 10;
-constexpr double kGaussianMad = 0.6745, kLeastScatterFactor = 0.3;
+constexpr double kGaussianMad = 0.6745, kLeastScatterFactor = 0.3, kUsualScatter = 3;
 
 class Calibration {
  public:
@@ -249,6 +252,7 @@ class Calibration {
       kept.push_back(beads_[i]);
     }
     strangers_ = beads_.size() - kept.size();
+    if (2 * strangers_ > judged && !is_astigmatic()) check_one_side(curve);
     if (2 * strangers_ > judged)
       throw CalibrationError(fmt::format(
           "{} of {} beads have widths of another slope than their mean by more than {:.0f} %: they "
@@ -257,6 +261,21 @@ class Calibration {
     if (strangers_ == 0) return false;
     beads_ = std::move(kept);
     return true;
+  }
+
+  /// Without a lens both sides of the focus look alike. @throws CalibrationError
+  void check_one_side(const WidthCurve& curve) const {
+    const double focus_nm = zero_of(curve);
+    const std::size_t focus =
+        *std::min_element(planes_.begin(), planes_.end(), [&](std::size_t a, std::size_t b) {
+          return std::abs(settings_.z_nm[a] - focus_nm) < std::abs(settings_.z_nm[b] - focus_nm);
+        });
+    if (focus == planes_.front() || focus == planes_.back()) return;
+    throw CalibrationError(fmt::format(
+        "frames {} to {} go through the focus, which is about frame {}, and without a lens its two "
+        "sides look alike: take one of them, --first-frame {} or --last-frame {}",
+        all_.frames[planes_.front()], all_.frames[planes_.back()], all_.frames[focus],
+        all_.frames[focus], all_.frames[focus]));
   }
 
   /// From each bead's readings: what is not smooth from plane to plane is noise; where there are
@@ -302,7 +321,14 @@ class Calibration {
           ratios.size(), control::kUnknownScatter));
       return control::kUnknownScatter;
     }
-    return std::clamp(median(ratios) / kGaussianMad, kLeastScatterFactor, 100.0);
+    const double factor = std::clamp(median(ratios) / kGaussianMad, kLeastScatterFactor, 100.0);
+    if (factor > kUsualScatter)
+      warnings_.push_back(fmt::format(
+          "readings scatter {:.1f} times as much as the fits tell, usual are up to {:g}: --gain, "
+          "--offset or --read-noise are not the camera's, or the spots are no Gaussians in this "
+          "ROI",
+          factor, kUsualScatter));
+    return factor;
   }
 
   void check_range(const WidthCurve& curve) const {
@@ -419,27 +445,26 @@ class Calibration {
     try {
       const BeadCurve fitted = fit(odd, beads_);
       const WidthCurve curve = curve_of(fitted, odd, scatter);
-      const auto errors = errors_of(curve, fitted, even);
+      std::vector<std::vector<double>> told;
+      const auto errors = errors_of(curve, fitted, even, &told);
+      // One or two beads do not tell their noise from the stage's, which may be what is more.
+      const double own = beads_.size() < 3 ? std::min(1.0, kUsualScatter / scatter) : 1.0;
       HeldOut result;
       for (std::size_t k = 0; k < even.size(); ++k) {
-        std::vector<double> here, off;
-        for (const auto& bead : errors)
-          if (!std::isnan(bead[k])) here.push_back(bead[k]);
+        std::vector<double> here, sds;
+        for (std::size_t i = 0; i < beads_.size(); ++i) {
+          if (std::isnan(errors[i][k])) continue;
+          here.push_back(errors[i][k]);
+          sds.push_back(told[i][k]);
+        }
         if (2 * here.size() < beads_.size() || here.empty()) continue;
         if (!is_central(curve, settings_.z_nm[even[k]])) continue;
-        const double middle = median(here);
-        for (const double e : here) off.push_back(std::abs(e - middle));
-        const double noise = here.size() < 3 ? 0
-                                             : 1.25 * median(off) / kGaussianMad /
-                                                   std::sqrt(static_cast<double>(here.size()));
-        ++result.planes;
-        result.rms_nm += middle * middle;
-        if (std::abs(middle) <= std::abs(result.worst_nm)) continue;
-        result.worst_nm = middle;
-        result.noise_nm = noise;
+        const double of_median = here.size() < 3 ? 1 : 1.25;
+        const double noise =
+            of_median * own * median(sds) / std::sqrt(static_cast<double>(here.size()));
+        result.planes.push_back({even[k], median(here), noise});
       }
-      if (result.planes == 0) return std::nullopt;
-      result.rms_nm = std::sqrt(result.rms_nm / static_cast<double>(result.planes));
+      if (result.planes.empty()) return std::nullopt;
       return result;
     } catch (const CalibrationError&) {
       return std::nullopt;  // the odd planes alone do not reach both sides of the crossing
@@ -453,15 +478,29 @@ class Calibration {
             "the planes are too few to check the curve by planes that it was made without");
       return;
     }
+    // By what the fits tell: the beads' own spread grows where the stage is at fault.
     const HeldOut& held = *result.held_out;
-    const double limit = std::max(kHeldOutNm + kHeldOutSd * held.noise_nm,
-                                  kHeldOutShare * std::abs(settings_.step_nm));
-    if (beads_.size() < 3 || held.rms_nm <= limit) return;
-    throw CalibrationError(fmt::format(
-        "planes that a curve was made without are read by it {:.1f} nm rms off, allowed are "
-        "{:.1f}: the stage did not make even steps of --step-nm (backlash, settling, drift), or "
-        "the steps are too coarse",
-        held.rms_nm, limit));
+    std::vector<double> noise;
+    for (const HeldOut::Plane& plane : held.planes) noise.push_back(plane.noise_nm);
+    const double typical = median(std::move(noise));
+    const auto limit = [&](double sds, double noise_nm) {
+      return std::max(kHeldOutNm + sds * noise_nm, kHeldOutShare * std::abs(settings_.step_nm));
+    };
+    const auto check = [](const std::string& planes, double off_nm, double allowed_nm) {
+      if (off_nm <= allowed_nm) return;
+      throw CalibrationError(fmt::format(
+          "{} {:.1f} nm off, allowed are {:.1f}: the stage did not make even steps of --step-nm "
+          "(backlash, settling, drift, a plane missing or taken twice), or the steps are too "
+          "coarse",
+          planes, off_nm, allowed_nm));
+    };
+    check("planes that a curve was made without are read by it, rms,", held.rms_nm(),
+          limit(kHeldOutSd, typical));
+    for (const HeldOut::Plane& plane : held.planes)
+      check(fmt::format("the plane of frame {} is read by a curve that was made without it",
+                        all_.frames[plane.plane]),
+            std::abs(plane.off_nm),
+            limit(kHeldOutPlaneSd, std::min(plane.noise_nm, kHeldOutWorse * typical)));
   }
 
   const ZStackBeads& all_;
@@ -473,6 +512,18 @@ class Calibration {
 };
 
 }  // namespace
+
+double HeldOut::worst_nm() const {
+  double worst = 0;
+  for (const Plane& plane : planes) worst = std::max(worst, std::abs(plane.off_nm));
+  return worst;
+}
+
+double HeldOut::rms_nm() const {
+  double squares = 0;
+  for (const Plane& plane : planes) squares += plane.off_nm * plane.off_nm;
+  return std::sqrt(squares / static_cast<double>(planes.size()));
+}
 
 AxialCalibration calibrate_axial(const ZStackBeads& beads, const CalibrationSettings& settings) {
   return Calibration(beads, settings).run();

@@ -43,12 +43,16 @@ struct BeadReading {
   bool held_out = false;  ///< the curve was made without this plane
 };
 
-/// Of planes that a curve was made without.
+/// Planes that a curve was made without, in the middle of its range; one at least.
 struct HeldOut {
-  std::size_t planes = 0;
-  double worst_nm = 0;  ///< error of the plane's median
-  double noise_nm = 0;  ///< of that median
-  double rms_nm = 0;
+  struct Plane {
+    std::size_t plane = 0;
+    double off_nm = 0;    ///< the median of its beads
+    double noise_nm = 0;  ///< of that median, as the fits tell
+  };
+  std::vector<Plane> planes;
+  [[nodiscard]] double worst_nm() const;
+  [[nodiscard]] double rms_nm() const;
 };
 
 struct AxialCalibration {

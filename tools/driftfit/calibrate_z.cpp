@@ -127,7 +127,7 @@ std::string summary_of(const AxialCalibration& c, const ZStackBeads& beads,
     text += fmt::format(
         "even steps by the curve of the odd ones: {:.1f} nm rms, at most {:.1f} nm "
         "off, of {}\n",
-        c.held_out->rms_nm, std::abs(c.held_out->worst_nm), counted(c.held_out->planes, "plane"));
+        c.held_out->rms_nm(), c.held_out->worst_nm(), counted(c.held_out->planes.size(), "plane"));
   for (const std::string& warning : c.warnings) text += "warning: " + warning + "\n";
   return text;
 }
@@ -164,6 +164,9 @@ class Files {
     std::error_code error;
     if (const std::string why = why_not_replaced(path, inputs_); !why.empty())
       throw OutputError(path, why);
+    for (const auto& file : files_)
+      if (is_same_place(file->path(), path))
+        throw UsageError(path.string() + " is named for two results");
     if (!options_.overwrite && std::filesystem::exists(path, error))
       throw OutputError(path, "exists already; --overwrite replaces it");
     files_.push_back(std::make_unique<OutputFile>(path));
@@ -330,7 +333,14 @@ std::string calibrate_z(CalibrateZOptions options, const std::function<bool()>& 
     files.add(options.table, table_of(made, beads, calibration));
     return text + "written: " + files.keep() + "\n";
   } catch (const CalibrationError& error) {
-    throw InputError(options.stack.stack.path, error.what());
+    if (beads.saturated == 0) throw InputError(options.stack.stack.path, error.what());
+    throw InputError(
+        options.stack.stack.path,
+        fmt::format("{} of {} reach --saturation and tell no width, less light or a shorter "
+                    "exposure helps; of the others: {}",
+                    beads.saturated,
+                    counted(beads.beads * beads.planes, "image of beads", "images of beads"),
+                    error.what()));
   }
 }
 

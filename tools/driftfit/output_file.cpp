@@ -119,6 +119,15 @@ void OutputFile::keep() {
   kept_ = true;
 }
 
+bool is_same_place(const std::filesystem::path& one, const std::filesystem::path& other) {
+  if (one.filename() != other.filename()) return false;
+  const auto folder_of = [](const std::filesystem::path& path) {
+    std::error_code error;
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path).parent_path(), error);
+  };
+  return folder_of(one) == folder_of(other);
+}
+
 void keep_all(const std::vector<std::unique_ptr<OutputFile>>& files, OutputFile* description) {
   std::error_code error;
   if (description != nullptr) std::filesystem::remove(description->path(), error);

@@ -37,6 +37,9 @@ class OutputFile {
   bool kept_ = false;
 };
 
+/// Whether results of these paths replace each other. The files need not exist.
+bool is_same_place(const std::filesystem::path& one, const std::filesystem::path& other);
+
 /// Gives all files their names, that of the description last: where it is there, the others belong
 /// to it and are whole. An older description goes first.
 /// @param description  one of the files, or null

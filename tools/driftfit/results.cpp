@@ -207,9 +207,8 @@ OutputFile* Results::add(const std::filesystem::path& path) {
     throw OutputError(path, "exists already; --overwrite replaces it");
   }
   for (const auto& file : files_) {
-    if (file->path().lexically_normal() == path.lexically_normal()) {
-      throw OutputError(path, "is named for two results");
-    }
+    if (is_same_place(file->path(), path))
+      throw UsageError(path.string() + " is named for two results");
   }
   files_.push_back(std::make_unique<OutputFile>(path));
   return files_.back().get();

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <span>
 
+#include "base/counted.hpp"
 #include "control/axial/brightness_curves.hpp"
 #include "fitter/pixel_type.hpp"
+#include "tools/driftfit/clipped_pixels.hpp"
 #include "tools/driftfit/cut_rois.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/marker_search.hpp"
@@ -39,18 +41,33 @@ struct Found {
   double sigma_px = 0;
 };
 
+constexpr const char* kLessLight = "less light or a shorter exposure helps";
+
+bool reaches(const camera::StackShape& shape, const Frame& frame, float level) {
+  bool any = false;
+  fitter::with_pixels(fitter_type(shape.type), frame.data(), [&](const auto* pixels) {
+    any = std::any_of(pixels, pixels + static_cast<std::ptrdiff_t>(shape.pixels()),
+                      [&](auto pixel) { return static_cast<float>(pixel) >= level; });
+  });
+  return any;
+}
+
 /// Of the planes with about the most beads in that where they are narrowest.
 Found find_beads(camera::ImageStack& stack, const ZStackSettings& settings,
                  const std::function<bool()>& stop) {
   SpotFitter fitter(settings.find);
   std::vector<Found> all;
   std::string why;
+  std::size_t searched = 0, saturated = 0;
+  const float saturation = settings.fit.options.saturation_adu;
   Frame frame(stack.shape().frame_bytes());
   const std::size_t planes = settings.frames.size();
   const std::size_t step = (planes + kSearched - 1) / kSearched;
   for (std::size_t plane = 0; plane < planes; plane += step) {
     if (stop()) throw Interrupted();
     stack.read(settings.frames[plane], 1, frame.data());
+    ++searched;
+    saturated += reaches(stack.shape(), frame, saturation) ? 1U : 0U;
     const control::SpotSize size = size_of_spots(stack.shape(), frame.data(), settings.detection);
     if (!size.chosen()) {
       if (why.empty()) why = size.reason;
@@ -63,6 +80,12 @@ Found find_beads(camera::ImageStack& stack, const ZStackSettings& settings,
     if (!search.markers.empty())
       all.push_back({std::move(search.markers), plane, size.roi_px, size.sigma_px});
   }
+  if (all.empty() && saturated > 0)
+    throw InputError(fmt::format(
+        "no bead is found in any plane: {} of {} searched have pixels that reach --saturation {}, "
+        "and no bead that does is taken; {} (or a --saturation above it, if the camera's is)",
+        saturated, counted(searched, "plane"), level_in_digits(static_cast<double>(saturation)),
+        kLessLight));
   if (all.empty())
     throw InputError(fmt::format(
         "no bead is found in any plane{}{}; what may help: --min-snr, --spot-sigma and --roi of "
@@ -78,11 +101,17 @@ Found find_beads(camera::ImageStack& stack, const ZStackSettings& settings,
   return *best;
 }
 
+/// What the ROIs' largest pixels are.
+struct Tops {
+  ClippedPixels clipped;
+  std::size_t saturated = 0;
+};
+
 /// Follows the beads from plane to plane, either way.
 class Follower {
  public:
-  Follower(camera::ImageStack& stack, const ZStackSettings& settings, int roi_px)
-      : stack_(stack), settings_(settings), fitter_(settings.fit), roi_px_(roi_px) {}
+  Follower(camera::ImageStack& stack, const ZStackSettings& settings, int roi_px, Tops& tops)
+      : stack_(stack), settings_(settings), fitter_(settings.fit), roi_px_(roi_px), tops_(tops) {}
 
   /// Begins where the beads are known.
   void begin(std::vector<Pick> places, std::size_t plane) {
@@ -93,8 +122,10 @@ class Follower {
     previous_places_ = places_;
   }
   /// The beads in a plane next to the last one.
-  void follow(std::size_t plane, std::span<BeadFit> fits) {
+  /// @param anew  whether nobody has looked at this plane's tops
+  void follow(std::size_t plane, std::span<BeadFit> fits, bool anew = true) {
     read(plane);
+    anew_ = anew;
     const Pick shift = shift_from_last();
     for (Pick& place : places_) {
       place.x_px += shift.x_px;
@@ -197,6 +228,7 @@ class Follower {
       for (std::size_t k = 0; k < which.size(); ++k)
         rois.cut(k, frame_.data(), corners[k].x_px, corners[k].y_px);
       fitter::Batch batch = rois.batch();
+      if (cut == 0 && anew_) look_at(batch);
       std::vector<fitter::FitDetails> details(which.size());
       std::vector<fitter::Localization> results(which.size());
       batch.starts = starts.data();
@@ -209,6 +241,12 @@ class Follower {
       recentre(expected, fits);
       if (!again) break;
     }
+  }
+
+  void look_at(const fitter::Batch& batch) {
+    tops_.clipped.look_at(batch);
+    for (const float top : tops_.clipped.tops())
+      tops_.saturated += top >= settings_.fit.options.saturation_adu ? 1U : 0U;
   }
 
   /// @returns whether the bead is off the middle of its ROI
@@ -254,6 +292,8 @@ class Follower {
   SpotFitter fitter_;
   CameraMaps maps_;
   int roi_px_;
+  Tops& tops_;
+  bool anew_ = true;
   Frame frame_;
   std::vector<float> image_, previous_;
   std::vector<Pick> places_, previous_places_;
@@ -311,10 +351,11 @@ ZStackBeads beads_of(camera::ImageStack& stack, const ZStackSettings& settings,
   const auto row = [&](std::size_t plane) {
     return std::span(beads.fits).subspan(plane * beads.beads, beads.beads);
   };
+  Tops tops{ClippedPixels(settings.fit.options.saturation_adu)};
   for (const bool upwards : {true, false}) {
-    Follower follower(stack, settings, found.roi_px);
+    Follower follower(stack, settings, found.roi_px, tops);
     follower.begin(found.picks, found.plane);
-    follower.follow(found.plane, row(found.plane));
+    follower.follow(found.plane, row(found.plane), upwards);
     for (std::size_t i = 1; i < beads.planes; ++i) {
       if (upwards ? found.plane + i >= beads.planes : i > found.plane) break;
       if (stop()) throw Interrupted();
@@ -322,6 +363,14 @@ ZStackBeads beads_of(camera::ImageStack& stack, const ZStackSettings& settings,
       follower.follow(plane, row(plane));
     }
   }
+  if (const auto level = tops.clipped.level()) {
+    const std::size_t left = tops.clipped.below(*level);
+    throw InputError(
+        fmt::format("{}; {} (--saturation {} would leave out {} of {} images of beads)",
+                    tops.clipped.told(*level), kLessLight, level_in_digits(*level),
+                    tops.clipped.rois() - left, tops.clipped.rois()));
+  }
+  beads.saturated = tops.saturated;
   return beads;
 }
 

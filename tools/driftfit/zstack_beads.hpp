@@ -38,6 +38,7 @@ struct ZStackBeads {
   std::vector<std::int64_t> frames;  ///< of the planes
   std::int64_t found_in = 0;         ///< the frame that the beads were found in
   int roi_px = 0;
+  std::size_t saturated = 0;  ///< images of beads that reach the saturation: they have no fit
 
   const BeadFit& at(std::size_t plane, std::size_t bead) const {
     return fits[plane * beads + bead];
@@ -53,7 +54,7 @@ struct ZStackSettings {
   std::vector<std::int64_t> frames;
 };
 
-/// @throws InputError where no bead is found
+/// @throws InputError where no bead is found, or the beads' tops are cut off
 ZStackBeads beads_of(camera::ImageStack& stack, const ZStackSettings& settings,
                      const std::function<bool()>& stop);
 

@@ -196,6 +196,13 @@ TEST_CASE("Picasso's calibration is read as its polynomials, at the pixels' cent
   CHECK_THAT(File(replaced(kPicasso, "- 1.0e-18\n", "")).refusal(), contains("X Coefficients"));
   CHECK_THAT(File(replaced(kPicasso, "Number of frames: 61\n", "")).refusal(),
              contains("Number of frames"));
+  CHECK_THAT(File(replaced(kPicasso, "in nm: 20.0", "in nm: 0")).refusal(),
+             contains("Step size in nm: found 0"));
+  CHECK_THAT(File(kPicasso + "X Coefficients: [0, 0, 0, 0, 0, 0, 1.3]\n").refusal(),
+             contains("X Coefficients: found twice"));
+  CHECK_THAT(File("axial_curve: 1\n" + kPicasso).refusal(),
+             contains("axial_curve: found 1") && contains("driftfit's or Picasso's"));
+  CHECK_FALSE(File(kPicasso + "Gain: 3\n").read().fits);  // Picasso's own further keys
   const std::size_t y = kPicasso.find("Y Coefficients");
   const std::size_t x = kPicasso.find("- 1.0e-18");
   const std::string same = kPicasso.substr(0, y) + "Y Coefficients:\n" + kPicasso.substr(x, y - x);

@@ -359,3 +359,25 @@ TEST_CASE("the configuration and the camera library give each pixel format the s
   for (const camera::PixelFormat format : camera::kPixelFormats)
     REQUIRE(config::text_of(format) == camera::name_of(format));
 }
+
+TEST_CASE("an image that does not hold the region of a reflected spot is said to") {
+  config::Config c = config::default_config();
+  c.axial.method = control::AxialMethod::Reflection;
+  c.reflection.x_px = 128;
+  c.reflection.y_px = 226;
+  c.reflection.roi_px = 48;  // rows 203 to 250
+  camera::SourceInfo source;
+  CHECK(daemon::image_too_small(c, source).empty());  // not known yet
+  source.width_px = 256, source.height_px = 251;
+  CHECK(daemon::image_too_small(c, source).empty());
+  source.height_px = 250;
+  CHECK_THAT(daemon::image_too_small(c, source),
+             contains("256 x 250 px from column 0 and row 0 on does not hold the region"));
+  source.offset_y_px = 204;
+  CHECK_FALSE(daemon::image_too_small(c, source).empty());
+  source.offset_y_px = 203;
+  CHECK(daemon::image_too_small(c, source).empty());
+  c.axial.method = control::AxialMethod::None;
+  source.offset_y_px = 0;
+  CHECK(daemon::image_too_small(c, source).empty());
+}

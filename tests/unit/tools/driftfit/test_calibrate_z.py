@@ -19,8 +19,10 @@ def column(rows, name):
 class CalibrateZ(WithFolder):
     def calibrate(self, world, step_nm, *more, code=0, roi=13):
         stack = self.write_raw(world.frames)
-        files = ["-o", self.folder / "curve.yaml", "--table", self.folder / "table.csv", "--overwrite"]
-        return self.run_program("calibrate-z", stack, "--step-nm", step_nm, *CAMERA, "--roi", roi, *files, *more, code=code)
+        table = [] if "--table" in more else ["--table", self.folder / "table.csv"]
+        files = ["-o", self.folder / "curve.yaml", *table, "--overwrite"]
+        camera = CAMERA[:2] + CAMERA[4:] if "--gain" in more else CAMERA
+        return self.run_program("calibrate-z", stack, "--step-nm", step_nm, *camera, "--roi", roi, *files, *more, code=code)
 
     def errors(self, world, held_out=None):
         """(true z from the curve's zero, error, sd) of each reading; each bead's own offset is taken out, as a lock's
@@ -173,6 +175,61 @@ class CalibrateZ(WithFolder):
             self.assertLess(abs(np.mean(error)), 4 * sd_of_mean)
             if low != -50:  # at the crossing no curve is off
                 self.assertGreater(abs(np.mean(by_one)), 6 * sd_of_mean)
+
+    def test_a_single_uneven_step_is_refused_however_many_beads_there_are(self):
+        fine, coarse = np.arange(-600, 601, 25), np.arange(-600, 601, 50)
+        faults = (("one step of 50 nm", np.delete(fine, 22), 25), ("one of 125 nm", np.delete(fine, slice(20, 24)), 25),
+                  ("three of 0", np.sort([*fine, 0, 0, 0]), 25), ("one of 200 nm", np.delete(coarse, slice(9, 12)), 50),
+                  ("one of 0", np.sort([*coarse, 0]), 50))
+        picks = self.folder / "one.csv"
+        for name, z, step in faults:
+            world = World(Pupil(0.075), z, jump_px=0)
+            with self.subTest(name):
+                self.assertRegex(self.calibrate(world, step, code=1), "even steps of --step-nm")
+            if name == "one step of 50 nm":
+                continue  # one bead's own noise is as large
+            with self.subTest(name, beads=1):
+                x, y = world.places[4]
+                picks.write_text(f"x_px,y_px\n{x},{y}\n")
+                self.assertRegex(self.calibrate(world, step, "--picks", picks, code=1), "even steps of --step-nm")
+
+    def test_beads_whose_tops_are_cut_off_are_refused_with_what_is_left(self):
+        world = World(Pupil(0.075), np.arange(-600, 601, 50), seed=7)
+        world.frames = np.minimum(world.frames, 1500)
+        self.assertRegex(self.calibrate(world, 50, code=1),
+                         r"exactly 1500 .* less light .*--saturation 1500 would leave out \d+ of 225 images")
+        said = self.calibrate(world, 50, "--saturation", 1500, code=1)
+        self.assertRegex(said, "reach --saturation")
+        self.assertIn("less light", said)
+        world.frames = np.maximum(world.frames, 200)
+        self.assertRegex(self.calibrate(world, 50, "--saturation", 200, code=1),
+                         "25 of 25 planes searched have pixels that reach --saturation 200")
+        few = World(Pupil(0.075), np.arange(-600, 601, 50), seed=7)
+        few.frames[:, few.places[0].astype(int)[1], few.places[0].astype(int)[0]] = 60000  # of one bead alone
+        self.calibrate(few, 50, "--saturation", 60000)
+
+    def test_a_stack_out_of_focus_on_both_sides_names_the_frame_between_them(self):
+        both = World(Pupil(0.0), np.arange(-800, 801, 50), heights_nm=0)
+        said = self.calibrate(both, 50, "--method", "defocus", code=1, roi=17)
+        frame = int(said.split("--first-frame ")[1].split()[0])
+        self.assertLess(abs(frame - 16), 2)
+        for side in "--first-frame", "--last-frame":
+            self.assertIn(side, said)
+            self.assertIn("lock at", self.calibrate(both, 50, "--method", "defocus", side, frame, roi=15))
+
+    def test_a_gain_that_is_not_the_cameras_is_told(self):
+        world = World(Pupil(0.075), np.arange(-600, 601, 50), seed=7)
+        self.assertNotIn("warning", self.calibrate(world, 50))
+        said = self.calibrate(world, 50, "--gain", 50)
+        self.assertRegex(said, r"warning: readings scatter 1\d\.\d times as much as the fits tell.*--gain")
+
+    def test_two_results_of_one_name_are_refused(self):
+        world = World(Pupil(0.075), np.arange(-600, 601, 50), seed=7)
+        curve = self.folder / "curve.yaml"
+        for more in (("--picasso", curve), ("--picasso", curve.with_suffix(".svg")),
+                     ("--table", self.folder / ".." / self.folder.name / "curve.svg")):
+            self.assertIn("is named for two results", self.calibrate(world, 50, *more, code=2))
+        self.assertFalse(curve.exists())
 
     def test_bleaching_is_told(self):
         world = World(Pupil(0.075), np.arange(-500, 501, 25), seed=8, bleach=0.4)

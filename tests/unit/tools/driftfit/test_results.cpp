@@ -282,6 +282,9 @@ TEST_CASE("results that cannot be written are refused before the work") {
   CHECK_THROWS_AS(run.analyse(), OutputError);
   run.options.outputs.thunderstorm = run.options.outputs.drift;
   CHECK_THROWS_WITH(run.analyse(), contains("is named for two results"));
+  const std::filesystem::path& drift = run.options.outputs.drift;
+  run.options.outputs.thunderstorm = std::filesystem::proximate(drift);
+  CHECK_THROWS_AS(run.analyse(), UsageError);
   run.options.outputs.overwrite = true;
   run.options.outputs.thunderstorm = run.options.stack.path;
   CHECK_THROWS_WITH(run.analyse(), contains("is an input"));
