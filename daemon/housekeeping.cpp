@@ -280,6 +280,8 @@ nlohmann::json Housekeeping::lost_with(const config::Config& after) {
     lost.push_back("the markers that were chosen (`driftctl markers --write` keeps them)");
   if (const std::string exposure = exposure_.lost_with(after); !exposure.empty())
     lost.push_back(exposure);
+  if (const std::string calibration = calibration_.lost_with(after); !calibration.empty())
+    lost.push_back(calibration);
   const nlohmann::json record = record_.status(monotonic_ns());
   if (record["recording"] == true)
     lost.push_back(

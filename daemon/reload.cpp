@@ -14,6 +14,7 @@
 #include "daemon/setup/axial_curve.hpp"
 #include "daemon/setup/compose.hpp"
 #include "daemon/wire/socket_path.hpp"
+#include "fitter/cuda_fitter.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -21,6 +22,16 @@ namespace {
 /// "tcp://127.0.0.1:" of "tcp://127.0.0.1:5555"
 std::string before_port(const std::string& tcp) {
   return tcp.substr(0, tcp.rfind(':') + 1);
+}
+
+/// "5555"
+std::string port_of(const std::string& tcp) {
+  return tcp.substr(before_port(tcp).size());
+}
+
+bool is_of_all_addresses(const std::string& tcp) {
+  const std::string address = before_port(tcp);
+  return address == "tcp://0.0.0.0:" || address == "tcp://[::]:" || address == "tcp://*:";
 }
 
 }  // namespace
@@ -79,12 +90,13 @@ config::Config Reload::check_start() const {
                                          std::pair{"wire.corrections", &after.wire.corrections},
                                          std::pair{"wire.commands", &after.wire.commands}}) {
       for (const std::string& endpoint : *endpoints) {
-        const bool held = holds(endpoint);
-        if (held && !config::is_tcp(endpoint)) continue;
-        // Of a port of its own whether the address is there.
-        if (const auto why = obstacle(held ? before_port(endpoint) + "*" : endpoint))
+        if (const auto why = obstacle_once_ended(endpoint))
           throw config::ConfigError(fmt::format("{}: {} cannot be bound: {}", key, endpoint, *why));
       }
+    }
+    if (after.fitter.backend == config::Backend::Cuda) {
+      if (const std::string why = fitter::cuda_obstacle(after.cuda.device); !why.empty())
+        throw config::ConfigError("fitter.backend is `cuda`: " + why);
     }
     return after;
   } catch (const config::ConfigError& error) {
@@ -94,21 +106,28 @@ config::Config Reload::check_start() const {
   }
 }
 
-/// Whether this daemon itself has it, or its port, until it starts anew.
-bool Reload::holds(const std::string& endpoint) const {
-  const auto port = [](const std::string& tcp) { return tcp.substr(before_port(tcp).size()); };
+/// Why it could not be bound though this daemon itself had let go of what it has. What cannot be
+/// tried while it has it: whether another program has a part of a port that is bound or wanted on
+/// all addresses.
+std::optional<std::string> Reload::obstacle_once_ended(const std::string& endpoint) const {
   const auto folders = config::runtime_directories();
+  if (config::is_tcp(endpoint)) {  // is the address there?
+    if (const auto why = obstacle(before_port(endpoint) + "*")) return why;
+  }
   for (const char* key : {"wire.publish", "wire.corrections", "wire.commands"}) {
     for (const std::string& bound : wire_.bound(key)) {
+      if (config::is_tcp(bound) && config::is_tcp(endpoint)) {
+        const bool all = is_of_all_addresses(bound) || is_of_all_addresses(endpoint);
+        if (port_of(bound) == port_of(endpoint) && (all || bound == endpoint)) return std::nullopt;
+      }
       const auto is_bound = [&](const auto& folder) {
         return config::endpoint_in(folder, endpoint) == bound;
       };
-      if (std::ranges::any_of(folders, is_bound)) return true;
-      if (config::is_tcp(bound) && config::is_tcp(endpoint) && port(bound) == port(endpoint))
-        return true;
+      // libzmq would replace whatever lies there by now.
+      if (std::ranges::any_of(folders, is_bound)) return obstacle_to_bind_anew(bound);
     }
   }
-  return false;
+  return obstacle(endpoint);
 }
 
 void Reload::tell_access(const AccessBook::Change& change) {

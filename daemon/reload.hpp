@@ -5,6 +5,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
+#include <string>
 
 #include "config/config.hpp"
 #include "daemon/camera/camera_watch.hpp"
@@ -38,7 +40,7 @@ class Reload {
   config::Config check_start() const;
 
  private:
-  bool holds(const std::string& endpoint) const;
+  std::optional<std::string> obstacle_once_ended(const std::string& endpoint) const;
   void tell_access(const AccessBook::Change& change);
 
   config::Config& config_;

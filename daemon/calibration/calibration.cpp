@@ -285,6 +285,13 @@ void Calibration::conclude(Phase phase, std::string text) {
                 {{"run", number_}, {"phase", phase_name()}});
 }
 
+std::string Calibration::lost_with(const config::Config& after) const {
+  if (phase_ == Phase::Fitting) return "the calibration whose answer is being fitted";
+  if (phase_ != Phase::Done || !proposes_else(result_, config_, after)) return {};
+  return "what the calibration found (`driftctl calibrate --write` makes another and keeps it, the "
+         "page keeps this one)";
+}
+
 const char* Calibration::phase_name() const {
   switch (phase_) {
     case Phase::None:

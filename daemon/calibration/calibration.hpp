@@ -51,6 +51,8 @@ class Calibration {
   void stop(const Answer& answer);
   /// What `calibration` replies: number, phase, progress, text and, in the end, the result.
   nlohmann::json progress() const;
+  /// What of it is over with this process and not in the configuration, for people; "": nothing.
+  std::string lost_with(const config::Config& after) const;
   void turn();
   bool is_evaluating() const noexcept { return phase_ == Phase::Fitting; }
 

@@ -130,6 +130,25 @@ std::string forecast(double residual_nm) {
 
 }  // namespace
 
+bool proposes_else(const json& result, const config::Config& before, const config::Config& after) {
+  constexpr double kElement = 1e-4, kUs = 1;
+  const json& stage = result.at("proposal").at("stage");
+  if (const json& matrix = stage.at("image_to_stage"); matrix.is_array()) {
+    const double pixel_ratio = after.optics.pixel_size_nm / before.optics.pixel_size_nm;
+    for (std::size_t i = 0; i < 2; ++i)
+      for (std::size_t j = 0; j < 2; ++j)
+        if (const json& element = matrix.at(i).at(j);
+            element.is_number() && std::abs(element.get<double>() / pixel_ratio -
+                                            after.stage.image_to_stage[i][j]) > kElement)
+          return true;
+  }
+  const auto differs = [&stage](const char* key, double now) {
+    return stage.at(key).is_number() && std::abs(stage.at(key).get<double>() - now) > kUs;
+  };
+  return differs("delay_us", after.stage.delay_us) ||
+         differs("time_constant_us", after.stage.time_constant_us);
+}
+
 std::string strain_text(const CalibrationStrain& strain, double driver_late_us,
                         std::uint64_t driver_ignored) {
   constexpr double kLateMoves = 0.01, kLostFrames = 0.05;

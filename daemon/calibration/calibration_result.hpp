@@ -37,4 +37,9 @@ std::string strain_text(const CalibrationStrain& strain, double driver_late_us,
 CalibrationResult evaluate(const CalibrationRun& run, const CalibrationContext& context,
                            const std::atomic<bool>& cancelled);
 
+/// Whether a result proposes for the stage what `after` does not have, by either explanation of the
+/// matrix (another stage, or another pixel size than `before`'s), beyond what writing rounds.
+bool proposes_else(const nlohmann::json& result, const config::Config& before,
+                   const config::Config& after);
+
 }  // namespace driftd::daemon

@@ -196,6 +196,11 @@ std::optional<std::string> obstacle(const std::string& endpoint) {
   return "there is no folder for it";
 }
 
+std::optional<std::string> obstacle_to_bind_anew(const std::string& endpoint) {
+  const auto file = config::socket_file(endpoint);
+  return file ? in_the_way(*file) : std::nullopt;
+}
+
 SocketLock::SocketLock(const path& socket_file) : file_(lock_file_of(socket_file)) {
   if (const auto found = in_the_way(socket_file)) throw SocketError(*found);
   constexpr mode_t kReadByGroup = 0640;

@@ -26,6 +26,9 @@ std::filesystem::path make_runtime_directory();
 /// trace.
 std::optional<std::string> obstacle(const std::string& endpoint);
 
+/// The same of an ipc endpoint that this process has bound, once it has let it go.
+std::optional<std::string> obstacle_to_bind_anew(const std::string& endpoint);
+
 /// Holds the file of one socket for this process; lets it go when destroyed.
 class SocketLock {
  public:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import signal
 import socket
 import subprocess
@@ -380,6 +381,33 @@ class Service(unittest.TestCase):
         for _ in range(20):
             self.assertEqual(rig.status()["state"], "idle")
             time.sleep(0.05)
+
+    def test_restart_tries_what_it_would_have_to_bind(self):
+        """A port of its own at another address, a file where its own socket was, CUDA that is not there."""
+        rig = self.rig
+        rig.start_sim()
+        with socket.create_server(("127.77.77.77", 0)) as other:
+            port = other.getsockname()[1]
+            own = {"publish": f"tcp://{rig.address}:{port}"}
+            rig.start_daemon(rig.config(wire=own))
+            rig.wait_until(lambda status: status["markers"]["used"], "markers")
+            rig.client.restart(check=True)
+            rig.config(wire={"publish": f"tcp://127.77.77.77:{port}"})
+            with self.assertRaisesRegex(driftd.DriftdError, f"127.77.77.77:{port} cannot be bound: something listens"):
+                rig.client.restart(check=True)
+            file = pathlib.Path(rig.corrections.removeprefix("ipc://"))
+            file.unlink()
+            file.touch()
+            rig.config(wire=own)
+            with self.assertRaisesRegex(driftd.DriftdError, "exists and is no socket"):
+                rig.client.restart(check=True)
+            file.unlink()
+            if not os.path.exists("/dev/nvidiactl"):
+                rig.config(wire=own, fitter={"backend": "cuda"})
+                with self.assertRaisesRegex(driftd.DriftdError, "fitter.backend is `cuda`: "):
+                    rig.client.restart(check=True)
+            rig.config(wire=own)
+            rig.client.restart(check=True)
 
     def driftctl(self, file, *arguments):
         return self.rig.run_program([BIN / "driftctl", "--config", file, *arguments])

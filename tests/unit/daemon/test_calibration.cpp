@@ -106,6 +106,24 @@ TEST_CASE("nothing was calibrated at first") {
         json{{"run", 0}, {"phase", "none"}, {"progress", 0.0}, {"text", ""}, {"result", nullptr}});
 }
 
+TEST_CASE(
+    "a calibration is kept once the configuration has what it proposes, as stage or as pixel") {
+  const driftd::config::Config before = driftd::config::default_config();
+  json stage = {{"image_to_stage", {{1.10001, 0.0}, {0.0, 1.10001}}},
+                {"delay_us", 2000.4},
+                {"time_constant_us", nullptr}};
+  const json result = {{"proposal", {{"stage", stage}}}};
+  auto after = before;
+  CHECK(driftd::daemon::proposes_else(result, before, after));
+  after.stage.delay_us = 2000;
+  CHECK(driftd::daemon::proposes_else(result, before, after));
+  after.stage.image_to_stage = {{{1.1, 0}, {0, 1.1}}};
+  CHECK_FALSE(driftd::daemon::proposes_else(result, before, after));
+  after.stage.image_to_stage = {{{1, 0}, {0, 1}}};
+  after.optics.pixel_size_nm = 1.1 * before.optics.pixel_size_nm;
+  CHECK_FALSE(driftd::daemon::proposes_else(result, before, after));
+}
+
 TEST_CASE("the stage is moved only where that can lead to something") {
   Fixture f;
   SECTION("a recording") {
