@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 #include <functional>
 #include <iostream>
 #include <optional>
@@ -274,5 +275,6 @@ int start(int argc, char** argv) {
 }  // namespace driftd::web
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit of a file's size fails, and is told
   return driftd::web::start(argc, argv);
 }
