@@ -61,7 +61,7 @@ struct Pupil {
     const double k = kTurn * model.index / model.wavelength_nm;
     for (int j = 0; j < kPupil; ++j) {
       for (int i = 0; i < kPupil; ++i) {
-        const auto at = static_cast<std::size_t>(j * kPupil + i);
+        const auto at = static_cast<std::size_t>(j) * kPupil + static_cast<std::size_t>(i);
         const double share = share_within(place_of(i), place_of(j));
         if (share == 0) continue;
         const double rho = std::min(1.0, std::hypot(place_of(i), place_of(j)));
@@ -93,7 +93,7 @@ class Image {
     for (int p = 0; p < points; ++p) {
       const double x = rad_per_point * (p - (points - 1) / 2.0);
       for (int i = 0; i < kPupil; ++i) {
-        const auto at = static_cast<std::size_t>(p * kPupil + i);
+        const auto at = static_cast<std::size_t>(p) * kPupil + static_cast<std::size_t>(i);
         wave_.re[at] = std::cos(x * place_of(i));
         wave_.im[at] = std::sin(x * place_of(i));
       }
@@ -179,8 +179,9 @@ void PupilSpot::tabulate(const PupilModel& pupil, double pixel_size_nm) {
   const auto width = static_cast<std::size_t>(points);
   std::vector<double> light(width * width);
   std::vector<double> across(width * width);
+  const int focus = (planes_ - 1) / 2;
   for (int plane = 0; plane < planes_; ++plane) {
-    image.of(field.at(kPlaneNm * (plane - (planes_ - 1) / 2)), light);
+    image.of(field.at(kPlaneNm * (plane - focus)), light);
     for (std::size_t i = 2; i + 2 < light.size(); ++i) {
       double sum = 0;
       for (std::size_t k = 0; k < kBoole.size(); ++k) sum += kBoole[k] * light[i + k - 2];
@@ -222,8 +223,9 @@ void PupilSpot::add(Vec2 first_px, double z_nm, int columns, int rows, double el
   const double middle = (side_ * kSteps - 1) / 2.0;
   const Taps x = taps_at(middle + first_px.x * kSteps);
   const Taps y = taps_at(middle + first_px.y * kSteps);
-  const Taps z = taps_at(
-      std::clamp((planes_ - 1) / 2 + (z_nm - focus_nm_) / kPlaneNm, 1.0, last_plane_ - 1e-9));
+  const int focus = (planes_ - 1) / 2;
+  const Taps z =
+      taps_at(std::clamp(focus + (z_nm - focus_nm_) / kPlaneNm, 1.0, last_plane_ - 1e-9));
   std::array<const float*, 64> from{};
   std::array<float, 64> weight{};
   std::size_t tap = 0;
