@@ -86,13 +86,12 @@ class Tab:
         return json.loads(message[4:4 + length]), message[4 + length:]
 
     def wait(self, condition, what: str, pass_time=None) -> tuple[dict, bytes]:
-        """The first message for which the condition holds. Virtual time passes by pass_time(), which may bring none."""
+        """The first message for which the condition holds. Where there is none to read virtual time passes, by pass_time()."""
         end = time.monotonic() + DEADLINE_S
         while time.monotonic() < end:
-            if pass_time:
+            if pass_time and not select.select([self.socket.sock], [], [], 0)[0]:
                 pass_time()
-                if not select.select([self.socket.sock], [], [], 0.1)[0]:
-                    continue
+                continue
             header, payload = self.receive()
             if condition(header):
                 return header, payload
