@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <span>
 
 #include "base/counted.hpp"
@@ -93,12 +94,10 @@ Found find_beads(camera::ImageStack& stack, const ZStackSettings& settings,
         why.empty() ? "" : ": ", why));
   std::size_t most = 0;
   for (const Found& found : all) most = std::max(most, found.picks.size());
-  const Found* best = nullptr;
-  for (const Found& found : all) {
-    if (static_cast<double>(found.picks.size()) < kMostShare * static_cast<double>(most)) continue;
-    if (best == nullptr || found.sigma_px < best->sigma_px) best = &found;
-  }
-  return *best;
+  std::erase_if(all, [most](const Found& found) {
+    return static_cast<double>(found.picks.size()) < kMostShare * static_cast<double>(most);
+  });
+  return *std::ranges::min_element(all, {}, &Found::sigma_px);
 }
 
 /// What the ROIs' largest pixels are.
