@@ -389,8 +389,7 @@ std::string since_and_why(const json& lock, const json* told_ns, double since_to
   // since by ours.
   if (known)
     words +=
-        " for " +
-        duration((told_ns->get<double>() - since->get<double>()) * 1e-9 + since_told_s);
+        " for " + duration((told_ns->get<double>() - since->get<double>()) * 1e-9 + since_told_s);
   const std::string reason = text(lock, "/reason");
   if (reason != "-" && reason != "none")
     words += " (" +
@@ -408,8 +407,9 @@ void add_axial_lock(const json& status, const json& correction, double since_tol
   const json& lock = axial_lock(status);
   if (!lock.is_object()) return;
   const std::string state = text(lock, "/state");
-  lines.push_back({"z lock      " + state + since_and_why(lock, find(status, "/time_ns"), since_told_s) +
-                       "   lock " + number(lock, "/lock_id"),
+  lines.push_back({"z lock      " + state +
+                       since_and_why(lock, find(status, "/time_ns"), since_told_s) + "   lock " +
+                       number(lock, "/lock_id"),
                    tone_of_state(state)});
   add_text(lock, "/cure", Tone::Warning, lines);
   if (state == "idle") return;

@@ -164,9 +164,12 @@ json ordered(const CommonOptions& options, const LockOptions& given) {
     const bool with_xy = given.axes != kZ, with_z = given.axes == kZ || given.axes == kXyz;
     if ((with_xy && !is_engaged(status)) || (with_z && !is_engaged(z))) throw;
     const auto tell = [](const json& lock, const char* of) {
-      fmt::print(stderr, "lock {}{} is {} already; for a new reference `driftctl unlock` first
-",
-                 lock.at("lock_id").get<std::uint64_t>(), of, lock.at("state").get<std::string>());
+      fmt::print(stderr,
+                 "lock {}{} is {} already; for a new reference `driftctl unlock` first
+                 ",
+                 lock.at("lock_id")
+                     .get<std::uint64_t>(),
+                 of, lock.at("state").get<std::string>());
     };
     json body{{"state", status.at("state")}, {"lock_id", status.at("lock_id")}};
     if (with_xy) tell(status, "");
@@ -254,8 +257,7 @@ void add_unlock(CLI::App& app, const CommonOptions& options) {
     if (!axes->empty()) request["axes"] = *axes;
     print_state(options, send(options, request).body);
   };
-  CLI::App* unlock =
-      app.add_subcommand("unlock", "Stop correcting; the stage stays where it is");
+  CLI::App* unlock = app.add_subcommand("unlock", "Stop correcting; the stage stays where it is");
   add_axes(*unlock, *axes, "xy, z or xyz; without: all. `--axes z` keeps x and y held");
   unlock->callback([order] { order("unlock"); });
   app.add_subcommand("reset", "From lost or fault back to idle")->callback([order] {

@@ -106,10 +106,10 @@ void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop)
     if (stop.raised()) throw std::runtime_error("waiting was ended; the move goes on");
     std::this_thread::sleep_for(kLookEvery);
   }
-  throw std::runtime_error(fmt::format(
-      "not in lock {:.1f} s after the move began: {}", longest_s,
-      waits_for.at("state") == "locked" ? why_not_in_lock(waits_for.at("gate"))
-                                        : lock_in_words(waits_for)));
+  throw std::runtime_error(fmt::format("not in lock {:.1f} s after the move began: {}", longest_s,
+                                       waits_for.at("state") == "locked"
+                                           ? why_not_in_lock(waits_for.at("gate"))
+                                           : lock_in_words(waits_for)));
 }
 
 /// "x 1.5, y -2.0, z 50.0", of the axes that the reply names.

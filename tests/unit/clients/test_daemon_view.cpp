@@ -404,13 +404,15 @@ TEST_CASE("The lock of z is shown beside that of x and y, and does not stand for
   DaemonView view;
   view.set_status(status, kNow_ns);
   auto lines = view.summary(kNow_ns);
-  CHECK(line_of(lines, "z lock").text == "z lock      locked for 0:00:00 (reference taken)   lock 2");
+  CHECK(line_of(lines, "z lock").text ==
+        "z lock      locked for 0:00:00 (reference taken)   lock 2");
   CHECK(line_of(lines, "z lock").tone == Tone::Good);
   CHECK(line_of(lines, "z in lock").text ==
         "z in lock   no: residual 7.25 nm rms, tolerance 5 nm (gate.z_tolerance_nm)");
   CHECK(line_of(lines, "in lock").text == "in lock     yes");
   CHECK(contains(line_of(lines, "z set-point"), "      +50.0 nm"));
-  CHECK(contains(line_of(lines, "z law"), "observer   leaves 1.50 nm with its noise, PI would 2.50"));
+  CHECK(
+      contains(line_of(lines, "z law"), "observer   leaves 1.50 nm with its noise, PI would 2.50"));
   CHECK(contains(line_of(lines, "  stage z:"), "0.61 nm foretold: motion 0.30 markers 0.45"));
   CHECK(line_of(lines, "z stage at").text == "z stage at      -18.250 nm");
   CHECK(line_of(lines, "z stage     sim").text == "z stage     simulator: ready");
@@ -423,11 +425,15 @@ TEST_CASE("The lock of z is shown beside that of x and y, and does not stand for
               kNow_ns);
   CHECK(view.state() == "locked");
   json& lock = status["axial"]["lock"];
-  lock.update({{"state", "holding"}, {"reason", "z_not_measured"}, {"cure", "see the light"},
-               {"stage", "reversed"}, {"stage_driver", nullptr}});
+  lock.update({{"state", "holding"},
+               {"reason", "z_not_measured"},
+               {"cure", "see the light"},
+               {"stage", "reversed"},
+               {"stage_driver", nullptr}});
   view.set_status(status, kNow_ns);
   lines = view.summary(kNow_ns + 1'500'000'000);
-  CHECK(line_of(lines, "z lock").text == "z lock      holding for 0:00:02 (z not measured)   lock 2");
+  CHECK(line_of(lines, "z lock").text ==
+        "z lock      holding for 0:00:02 (z not measured)   lock 2");
   CHECK(line_of(lines, "z lock").tone == Tone::Warning);
   CHECK(line_of(lines, "            see the light").tone == Tone::Warning);
   CHECK(contains(line_of(lines, "z stage     "), "looks reversed"));

@@ -398,7 +398,8 @@ TEST_CASE("whether z was held is said, and of which state it is") {
     Measurement measurement;
     for (std::uint64_t id = 1; id <= 64; ++id) {
       json position = driftd::clients::position(id, 0.1, 0.2);
-      position.update({{"state", "locked"}, {"z_state", state}, {"frame_z_nm", 1.0}, {"z_sd_nm", 2.0}});
+      position.update(
+          {{"state", "locked"}, {"z_state", state}, {"frame_z_nm", 1.0}, {"z_sd_nm", 2.0}});
       measurement.add_position(position);
     }
     const MeasurementReport report = measurement.report();
