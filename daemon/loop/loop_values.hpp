@@ -192,6 +192,10 @@ struct LoopReport : LockReport {
   }
   /// Neither lock is engaged, lost or in fault.
   bool all_idle() const noexcept { return is_idle() && z.is_idle(); }
+  /// FrameResult::all_in_lock()
+  bool all_in_lock() const noexcept {
+    return z.is_idle() ? gate.in_lock : z.gate.in_lock && (gate.in_lock || is_idle());
+  }
   /// The longer of `at_least_ns` and so many times the time between two frames, where that is
   /// known.
   std::int64_t timeout_ns(std::int64_t at_least_ns, double frames) const noexcept {
