@@ -65,8 +65,8 @@ Line pair(const char* label, const std::string& x, const std::string& y, const s
 }
 
 /// @param lock  `status`, or the lock of z in it
-Line gate_line(const char* label, const json& lock, bool silent) {
-  const std::string in_lock = fmt::format("{:<12}", label);
+Line gate_line(const char* name, const json& lock, bool silent) {
+  const std::string in_lock = fmt::format("{:<12}", name);
   const json* open = find(lock, "/gate/in_lock");
   if (silent || open == nullptr || !open->is_boolean()) return {in_lock + "-", Tone::Dim};
   if (open->get<bool>()) return {in_lock + "yes", Tone::Good};
@@ -101,12 +101,12 @@ std::string look_alikes(const json& line) {
 }
 
 /// Which law holds the lock, and which vibrations the observer has found.
-void add_law(const char* label, const json& lock, std::vector<Line>& lines) {
+void add_law(const char* name, const json& lock, std::vector<Line>& lines) {
   const json* control = find(lock, "/control");
   const std::string law = control != nullptr ? text(*control, "/law") : "-";
   if (law == "-" || law.empty()) return;
   const std::string reason = text(*control, "/reason");
-  std::string line = fmt::format("{:<12}{}", label, law);
+  std::string line = fmt::format("{:<12}{}", name, law);
   if (reason == "worse_than_pi")
     line += " (the observer left more, and is tried again later)";
   else if (reason == "driver_too_slow")
@@ -351,10 +351,10 @@ Line markers_line(const json& status) {
 
 /// What the stage's driver says of itself; nothing of one that only subscribes.
 /// @param lock  `status`, or the lock of z in it
-void add_stage(const char* label, const json& lock, std::vector<Line>& lines) {
+void add_stage(const char* name, const json& lock, std::vector<Line>& lines) {
   const json* driver = find(lock, "/stage_driver");
   const std::string looks = text(lock, "/stage");
-  const std::string stage = fmt::format("{:<12}", label);
+  const std::string stage = fmt::format("{:<12}", name);
   // A program that only subscribes moves the stage.
   if (looks == "stuck" && driver != nullptr && driver->is_null())
     lines.push_back({stage + "no driver is connected", Tone::Bad});
@@ -412,7 +412,9 @@ void add_axial_lock(const json& status, const json& correction, double since_tol
                        number(lock, "/lock_id"),
                    tone_of_state(state)});
   add_text(lock, "/cure", Tone::Warning, lines);
+  add_text(lock, "/warning", Tone::Warning, lines);
   if (state == "idle") return;
+  add_text(lock, "/acquaintance/text", Tone::Plain, lines);
   lines.push_back(gate_line("z in lock", lock, since_told_s > kSilentAfter_s));
   const std::string set_nm = number(lock, "/move/z_nm", "{:+.1f}");
   const std::string phase = text(lock, "/move/phase");
@@ -536,6 +538,7 @@ std::string why_not_in_lock(const nlohmann::json& gate) {
   if (reason == "residual") return numbers("residual");
   if (reason == "settling") return numbers("settling at");
   if (reason == "moved") return numbers("a frame was off by");
+  if (reason == "axial") return "z does not lie still";
   return in_words(reason);
 }
 

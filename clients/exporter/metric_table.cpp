@@ -141,7 +141,8 @@ std::vector<Metric> lock_rows() {
        .scale = kNm},
       {.name = "driftd_in_lock",
        .kind = Kind::Gauge,
-       .help = "1 while the residual is within gate.tolerance_nm: images may be taken.",
+       .help = "1 while the residual is within gate.tolerance_nm, and that of a locked z within "
+               "gate.z_tolerance_nm: images may be taken.",
        .sources = {{"/status/gate/in_lock"}}},
       {.name = "driftd_gate_closed_total",
        .kind = Kind::Counter,

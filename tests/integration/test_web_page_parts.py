@@ -310,7 +310,8 @@ class Parts(Clean):
                 state.setSample({in_lock: true, x_nm: 1, y_nm: 2, z_nm: 3});
                 state.inLockAt_ms = lock?.gate?.in_lock === false && lock.state !== "idle" ? null : 1;
                 state.setStatus({state: "locked", reason: "none", time_ns: i + 2, state_since_ns: 1, markers: {},
-                                 gate: {in_lock: true, reason: "in_lock", residual_x_nm: 0.5, residual_y_nm: 0.5, tolerance_nm: 1},
+                                 gate: {in_lock: state.inLockAt_ms !== null, reason: state.inLockAt_ms === null ? "axial" : "in_lock",
+                                        residual_x_nm: 0.5, residual_y_nm: 0.5, tolerance_nm: 1},
                                  axial: {valid: true, warning: "", lock}});
                 all.push([at("z-state"), document.getElementById("z-state").dataset.state ?? null, at("in-lock"), at("z-cure")]);
             });

@@ -90,7 +90,7 @@ class AwaitedLock {
     if (!is_engaged(lock))
       throw Refused(what + (lock.is_null() ? "not there" : lock_in_words(lock)), "refused");
     const std::string state = lock.at("state");
-    if (!of_z_ && state == "locked") tell_acquaintance(status, reference);
+    if (state == "locked") tell_acquaintance(lock, reference);
     if (state == "locked") return !gets_acquainted(lock);
     if (state == "referencing") reference.show(lock, status);
     // Each reason is told once: distances change all the time.
@@ -103,13 +103,13 @@ class AwaitedLock {
   }
 
  private:
-  void tell_acquaintance(const json& status, ReferenceLine& reference) {
+  void tell_acquaintance(const json& lock, ReferenceLine& reference) {
     // A stage that is known already is not spoken of.
-    const bool finds_out = gets_acquainted(status) || !known_.empty();
-    const std::string stage = acquaintance_text(status);
+    const bool finds_out = gets_acquainted(lock) || !known_.empty();
+    const std::string stage = acquaintance_text(lock);
     if (!finds_out || stage == known_) return;
     reference.end();
-    fmt::print(stderr, "{}\n", stage);
+    fmt::print(stderr, "{}{}\n", of_z_ ? "z: " : "", stage);
     known_ = stage;
   }
 
@@ -149,6 +149,19 @@ json sent(const CommonOptions& options, const json& request, bool waits) {
   }
 }
 
+json lock_reply(const json& lock) {
+  return {{"state", lock.at("state")}, {"lock_id", lock.at("lock_id")}};
+}
+
+/// Which locks an order to lock was for, by its reply where it named none: numbers of locks are
+/// of one count.
+std::string axes_of(const std::string& given, const json& body, const json& status) {
+  if (!given.empty()) return given;
+  const json& z = axial_lock(status);
+  const bool of_z = z.is_object() && z.value("lock_id", json()) == body.value("lock_id", json(0));
+  return std::string(of_z || body.contains("z") ? kXyz : kXy);
+}
+
 /// The reply to an order to lock; who waits takes a lock that is under way already for it.
 json ordered(const CommonOptions& options, const LockOptions& given) {
   if (!given.place.empty()) return lock_at_place(options, given.place);
@@ -171,12 +184,10 @@ json ordered(const CommonOptions& options, const LockOptions& given) {
                      .get<std::uint64_t>(),
                  of, lock.at("state").get<std::string>());
     };
-    json body{{"state", status.at("state")}, {"lock_id", status.at("lock_id")}};
+    json body = lock_reply(given.axes == kZ ? z : status);
     if (with_xy) tell(status, "");
-    if (with_z) {
-      tell(z, " of z");
-      body["z_state"] = z.at("state");
-    }
+    if (with_z) tell(z, " of z");
+    if (with_xy && with_z) body["z"] = lock_reply(z);
     return body;
   }
 }
@@ -190,13 +201,17 @@ void lock(const CommonOptions& options, const LockOptions& given) {
   std::optional<StopSignal> stop;
   if (given.wait) stop.emplace();
   json body = ordered(options, given);
+  if (const json z = body.value("z", json::object()); z.contains("refused"))
+    throw Refused("x and y: " + body.at("state").get<std::string>() +
+                      "; z is not locked: " + z.at("refused").get<std::string>(),
+                  "refused");
   if (stop) {
-    const std::string axes = given.axes.empty() ? body.value("axes", "xy") : given.axes;
-    wait_for_lock(options, axes, *stop);
-    if (axes != kZ) body["state"] = "locked";
-    if (axes != kXy) body["z_state"] = "locked";
+    const json status = send(options, {{"command", "status"}}).body.at("status");
+    wait_for_lock(options, axes_of(given.axes, body, status), *stop);
+    body["state"] = "locked";
+    if (body.contains("z")) body["z"]["state"] = "locked";
   }
-  print_state(options, body);
+  print_state(options, body, given.axes == kZ ? "z" : "state");
   if (!given.place.empty() && !options.json) print_way_to_place(given.place, body);
 }
 
@@ -214,14 +229,14 @@ std::string lock_in_words(const json& status) {
   return words;
 }
 
-void print_state(const CommonOptions& options, const json& body) {
+void print_state(const CommonOptions& options, const json& body, const char* of) {
   if (options.json) {
     fmt::print("{}\n", body.dump());
     return;
   }
-  fmt::print("state: {}\n", body.at("state").get<std::string>());
-  if (const json z = body.value("z_state", json()); z.is_string())
-    fmt::print("z: {}\n", z.get<std::string>());
+  fmt::print("{}: {}\n", of, body.at("state").get<std::string>());
+  if (const json z = body.value("z", json::object()); z.contains("state"))
+    fmt::print("z: {}\n", z.at("state").get<std::string>());
   if (const std::string forgotten = body.value("forgotten", ""); !forgotten.empty())
     fmt::print("{}: forgotten\n", forgotten);
   if (body.contains("warning"))
@@ -255,7 +270,7 @@ void add_unlock(CLI::App& app, const CommonOptions& options) {
   const auto order = [&options, axes](const char* command) {
     json request{{"command", command}};
     if (!axes->empty()) request["axes"] = *axes;
-    print_state(options, send(options, request).body);
+    print_state(options, send(options, request).body, *axes == kZ ? "z" : "state");
   };
   CLI::App* unlock = app.add_subcommand("unlock", "Stop correcting; the stage stays where it is");
   add_axes(*unlock, *axes, "xy, z or xyz; without: all. `--axes z` keeps x and y held");

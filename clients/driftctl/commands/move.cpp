@@ -92,10 +92,13 @@ bool has_arrived(const json& lock, std::uint64_t id) {
 /// Waits until the move is over and images may be taken. @throws std::runtime_error
 void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop) {
   const auto id = begun.at("move").get<std::uint64_t>();
-  const bool of_xy = begun.contains("x_nm"), of_z = begun.contains("z_nm");
-  const auto z_id = begun.value("z_move", id);
+  const bool of_xy = begun.contains("x_nm"), of_z = begun.contains("z_nm") || begun.contains("z");
+  const auto z_id = begun.value("z", begun).at("move").get<std::uint64_t>();
   const double longest_s =
-      std::min(begun.at("duration_s").get<double>() + kPatience_s, kLongestWaitS);
+      std::min(std::max(begun.at("duration_s").get<double>(),
+                        begun.value("z", begun).at("duration_s").get<double>()) +
+                   kPatience_s,
+               kLongestWaitS);
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(longest_s * 1e9);
   json status, waits_for;
   while (monotonic_ns() < end_ns) {
@@ -113,7 +116,8 @@ void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop)
 }
 
 /// "x 1.5, y -2.0, z 50.0", of the axes that the reply names.
-std::string place_in_words(const json& reply) {
+std::string place_in_words(json reply) {
+  reply.update(reply.value("z", json::object()));  // of x, y and z
   std::string words;
   for (const char* axis : {"x", "y", "z"})
     if (const auto at = reply.find(std::string(axis) + "_nm"); at != reply.end() && at->is_number())

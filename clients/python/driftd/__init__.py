@@ -442,7 +442,7 @@ class Client:
         -------
         reply : dict
             ``move`` (its number), ``x_nm`` and ``y_nm``, or ``z_nm``, from the reference, ``speed_nm_per_s``,
-            ``duration_s``.
+            ``duration_s``; of all three ``z`` has these of z.
         """
         place = {("d" if relative else "") + name: nm
                  for name, nm in _given(x_nm=x_nm, y_nm=y_nm, z_nm=z_nm).items()}
@@ -636,6 +636,8 @@ def why_not_in_lock(status: dict) -> str:
     what = {"residual": "residual", "settling": "settling at", "moved": "a frame was off by"}.get(gate["reason"])
     nm = [gate["residual_z_nm"]] if of_z else [gate["residual_x_nm"], gate["residual_y_nm"]]
     tolerance_nm, option = gate.get("tolerance_nm"), "gate.z_tolerance_nm" if of_z else "gate.tolerance_nm"
+    if gate["reason"] == "axial":
+        return "z does not lie still"
     if what is None or None in (*nm, tolerance_nm):
         return gate["reason"].replace("_", " ")
     rms = "" if gate["reason"] == "moved" else " rms"

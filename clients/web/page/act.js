@@ -178,7 +178,8 @@ export class Actions {
     const question = () => (offered() === null || this.axes_() === "z" ? null
       : `Lock the sample where it is now? ${offered().text} A new lock that holds forgets that place.`);
     if (question() !== null && !(await ask(question, "Lock here"))) return;
-    await this.order(this.withAxes_({ command: "lock" }), (reply) => `Ordered: lock ${reply.lock_id}.`);
+    await this.order(this.withAxes_({ command: "lock" }), (reply) =>
+      `Ordered: lock ${reply.lock_id}.${reply.z?.refused ? ` z is not locked: ${reply.z.refused}` : ""}`);
   }
 
   async unlock_() {

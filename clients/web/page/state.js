@@ -155,7 +155,7 @@ export class StateView {
   /** Of x and y, or of z where these lie still. */
   whyNot_() {
     const lock = axialLock(this.status);
-    const of_z = this.status.gate?.in_lock === true && lock !== null && lock.state !== "idle" && lock.gate?.in_lock === false;
+    const of_z = this.status.gate?.reason === "axial" && lock !== null;
     const why = whyNotInLock((of_z ? lock.gate : this.status.gate) ?? {});
     return of_z ? `z${why === "" ? ` is ${stateOf(lock).name.toLowerCase()}` : `: ${why}`}` : why;
   }

@@ -36,6 +36,8 @@ inline nlohmann::json axial_lock_example() {
           {"reference_frames_left", 0},
           {"lock_id", 2},
           {"stage", "following"},
+          {"acquaintance", {{"state", "told"}, {"text", ""}, {"stage", nullptr}}},
+          {"warning", ""},
           {"total_z_nm", -18.25},
           {"gate",
            {{"in_lock", false},

@@ -401,6 +401,7 @@ TEST_CASE("The lock of z is shown beside that of x and y, and does not stand for
   json status = driftd::test::protocol_examples().at("status");
   status["axial"] = driftd::test::axial_held_example();
   status["axial"]["lock"]["lock_id"] = 2U;
+  status["gate"].update({{"in_lock", false}, {"reason", "axial"}});
   DaemonView view;
   view.set_status(status, kNow_ns);
   auto lines = view.summary(kNow_ns);
@@ -409,7 +410,7 @@ TEST_CASE("The lock of z is shown beside that of x and y, and does not stand for
   CHECK(line_of(lines, "z lock").tone == Tone::Good);
   CHECK(line_of(lines, "z in lock").text ==
         "z in lock   no: residual 7.25 nm rms, tolerance 5 nm (gate.z_tolerance_nm)");
-  CHECK(line_of(lines, "in lock").text == "in lock     yes");
+  CHECK(line_of(lines, "in lock").text == "in lock     no: z does not lie still");
   CHECK(contains(line_of(lines, "z set-point"), "      +50.0 nm"));
   CHECK(
       contains(line_of(lines, "z law"), "observer   leaves 1.50 nm with its noise, PI would 2.50"));

@@ -178,33 +178,38 @@ class Driftctl(unittest.TestCase):
                       for changes in locks))
 
     def test_z_is_locked_and_unlocked_by_its_axis(self):
-        self.daemon.replies |= {"lock": [{"ok": True, "state": "locked", "z_state": "referencing"}],
-                                "unlock": [{"ok": True, "state": "locked", "z_state": "idle"}]}
-        self.assertEqual(self.run_it("lock", "--axes", "z").stdout, "state: locked\nz: referencing\n")
-        self.assertEqual(self.run_it("unlock", "--axes", "z").stdout, "state: locked\nz: idle\n")
-        self.run_it("lock", "--axes", "xyz")
+        self.daemon.replies |= {"lock": [{"ok": True, "state": "referencing"}], "unlock": [{"ok": True, "state": "idle"}]}
+        self.assertEqual(self.run_it("lock", "--axes", "z").stdout, "z: referencing\n")
+        self.assertEqual(self.run_it("unlock", "--axes", "z").stdout, "z: idle\n")
+        self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", "lock_id": 3, "z": {"state": "referencing", "lock_id": 4}}]
+        self.assertEqual(self.run_it("lock", "--axes", "xyz").stdout, "state: referencing\nz: referencing\n")
         self.assertEqual(self.daemon.requests, [{"command": "lock", "axes": "z"}, {"command": "unlock", "axes": "z"},
                                                 {"command": "lock", "axes": "xyz"}])
         for axes in ("yz", "", "XY"):
             self.assertEqual(self.run_it("lock", "--axes", axes).returncode, USAGE)
 
     def test_the_locks_that_were_ordered_are_waited_for(self):
-        self.daemon.replies["lock"] = [{"ok": True, "state": "locked", "z_state": "referencing"}]
+        self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", "lock_id": 2}]
         dark = {"state": "holding", "reason": "z_not_measured", "cure": "see light"}
         self.z_states({"state": "referencing"}, dark, dark, {})
         done = self.run_it("lock", "--wait", "--axes", "z")
         self.assertEqual((done.returncode, done.stdout, done.stderr),
-                         (DONE, "state: locked\nz: locked\n", "z: holding (z not measured): see light\n"))
-        self.assertEqual([r["command"] for r in self.daemon.requests], ["lock"] + 4 * ["status"])
-        # x and y alone, whatever z does; x and y and z, where the daemon says that it has ordered both.
+                         (DONE, "z: locked\n", "z: holding (z not measured): see light\n"))
+        # x and y alone, whatever z does; z, too, where the daemon has ordered both, or z alone as x and y hold already.
+        self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", "lock_id": 1}]
         self.z_states(dark)
         self.assertEqual(self.run_it("lock", "--wait", "--axes", "xy").returncode, DONE)
         self.assertEqual(self.run_it("lock", "--wait").returncode, DONE)
-        self.daemon.replies["lock"] = [{"ok": True, "state": "locked", "z_state": "referencing", "axes": "xyz"}]
-        self.z_states({"state": "lost", "reason": "held_too_long", "held_for": "z_not_measured", "cure": "see light"})
-        done = self.run_it("lock", "--wait")
+        for reply in ({"lock_id": 1, "z": {"state": "referencing", "lock_id": 2}}, {"lock_id": 2}):
+            self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", **reply}]
+            self.z_states({}, {"state": "lost", "reason": "held_too_long", "held_for": "z_not_measured", "cure": "see light"})
+            done = self.run_it("lock", "--wait")
+            self.assertEqual((done.returncode, done.stderr),
+                             (REFUSED, "driftctl: the lock of z is lost (held too long: z not measured): see light\n"))
+        self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", "lock_id": 1, "z": {"refused": "there is no z"}}]
+        done = self.run_it("lock", "--axes", "xyz")
         self.assertEqual((done.returncode, done.stderr),
-                         (REFUSED, "driftctl: the lock of z is lost (held too long: z not measured): see light\n"))
+                         (REFUSED, "driftctl: x and y: referencing; z is not locked: there is no z\n"))
 
     def test_who_waits_takes_a_lock_of_z_that_is_under_way(self):
         self.daemon.replies["lock"] = [{"ok": False, "error": "the lock of z is `locked` already", "code": "refused"}]
@@ -223,7 +228,7 @@ class Driftctl(unittest.TestCase):
         self.z_states({"move": {"move": 3, "phase": "moving", "moving": True, "ended": "", "z_nm": 20.0}}, {})
         done = self.run_it("move", "--z", "50", "--wait")
         self.assertEqual((done.returncode, done.stdout), (DONE, "move 3: to z 50.0 nm in 0.060 s, at most 900 nm/s; in lock\n"))
-        self.daemon.replies["move"] = [{**begun, "x_nm": 1.0, "y_nm": -2.0}]
+        self.daemon.replies["move"] = [{"ok": True, "move": 2, "x_nm": 1.0, "y_nm": -2.0, "speed_nm_per_s": 900.0, "duration_s": 0.02, "z": begun}]
         self.assertIn("to x 1.0, y -2.0, z 50.0 nm", self.run_it("move", "1", "-2", "--dz", "-3").stdout)
         self.assertEqual([r for r in self.daemon.requests if r["command"] == "move"],
                          [{"command": "move", "z_nm": 50.0}, {"command": "move", "dx_nm": 1, "dy_nm": -2, "dz_nm": -3}])
