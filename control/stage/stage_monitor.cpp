@@ -204,11 +204,11 @@ void StageMonitor::restart() noexcept {
   const bool enough = reference_moves_ >= kMovesToJudge;
   if (enough && x_is_calmer()) {
     x_ = reference_x_;
-    for (Candidate& c : candidates()) c.recent_nm2.x = 0;
+    for (Candidate& c : candidates_) c.recent_nm2.x = 0;
   }
   if (enough && y_is_calmer()) {
     y_ = reference_y_;
-    for (Candidate& c : candidates()) c.recent_nm2.y = 0;
+    for (Candidate& c : candidates_) c.recent_nm2.y = 0;
   }
   prepared_ = false;
   forget_verdict();
@@ -228,7 +228,7 @@ bool StageMonitor::y_is_calmer() const noexcept {
 }
 
 void StageMonitor::forget_verdict() noexcept {
-  for (Candidate& c : candidates()) c.doubt = c.own_doubt = c.trust = 0;
+  for (Candidate& c : candidates_) c.doubt = c.own_doubt = c.trust = 0;
   has_last_ = false;
   model_nm2_ = allowed_nm_ = 0;
   by_intention_ = false;
@@ -280,7 +280,7 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
     // kind of evidence is doubted anew.
     const bool expected = sample.expectation && frames_mixed_ == 0;
     if (expected != expected_ && verdict_.follows)
-      for (Candidate& c : candidates()) c.doubt = c.own_doubt = 0;
+      for (Candidate& c : candidates_) c.doubt = c.own_doubt = 0;
     if (expected)
       weigh_expectation(*sample.expectation);
     else
@@ -291,7 +291,7 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
     to_remember_ = true;
     prepared_ = false;
   } else if (verdict_.doubt == 0) {
-    for (Candidate& c : candidates()) c.anchor = here;
+    for (Candidate& c : candidates_) c.anchor = here;
     oldest_ = next_oldest_ = here;
     frames_since_ = 0;
     verdict_.anchor_nm = here.place_nm;
@@ -380,7 +380,7 @@ void StageMonitor::update_variance(const Covariance2& measured_nm2) noexcept {
 }
 
 void StageMonitor::weigh_own() noexcept {
-  for (Candidate& c : candidates()) {
+  for (Candidate& c : candidates_) {
     c.weighed_nm = c.innovation_nm;
     c.weighed_nm2 = {};
   }
@@ -499,11 +499,11 @@ void StageMonitor::decide(const Anchor& here) noexcept {
     if (verdict_.doubt < alarm_) return;
     verdict_.follows = false;
     verdict_.trust = 0;
-    for (Candidate& c : candidates()) c.trust = 0;
+    for (Candidate& c : candidates_) c.trust = 0;
   } else if (verdict_.trust >= kTrust) {
     verdict_ = {.anchor_nm = here.place_nm, .trust = kTrust};
     alarm_ = kCredit * kAlarm;
-    for (Candidate& c : candidates()) {
+    for (Candidate& c : candidates_) {
       c.doubt = c.own_doubt = 0;
       c.anchor = here;
     }
