@@ -374,7 +374,9 @@ TEST_CASE("the tuner has no second axis to tune") {
   std::mt19937 random(4);
   std::normal_distribution<double> normal;
   for (std::int64_t i = 1; i <= 400; ++i) {
-    ObserverFrame frame{.epoch = 1, .taken_ns = 2 * kMs * i};
+    ObserverFrame frame;
+    frame.epoch = 1;
+    frame.taken_ns = 2 * kMs * i;
     frame.moved_nm = {normal(random), 0};
     frame.variance_nm2 = {1, 0};
     tuner.take(frame);
