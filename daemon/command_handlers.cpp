@@ -189,7 +189,8 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
     axial_->lock.lock(std::move(told), now_ns, interrupted_.axial_resumption());
   };
   if (axes && !axes->xy) return lock_z(std::move(answer));
-  const bool with_z = axes ? axes->z : axial_ && axial_->is_held();
+  const bool z_too = axial_ && (resumes ? interrupted_.has_axial() : axial_->is_held());
+  const bool with_z = axes ? axes->z : z_too;
   if (!with_z) return lock_xy(std::move(answer));
   // Of two, one that holds already is no obstacle to the other.
   if (lock_.lock_now().holds() && !axial_->lock.lock_now().holds())
