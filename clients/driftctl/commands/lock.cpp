@@ -177,12 +177,8 @@ json ordered(const CommonOptions& options, const LockOptions& given) {
     const bool with_xy = given.axes != kZ, with_z = given.axes == kZ || given.axes == kXyz;
     if ((with_xy && !is_engaged(status)) || (with_z && !is_engaged(z))) throw;
     const auto tell = [](const json& lock, const char* of) {
-      fmt::print(stderr,
-                 "lock {}{} is {} already; for a new reference `driftctl unlock` first
-                 ",
-                 lock.at("lock_id")
-                     .get<std::uint64_t>(),
-                 of, lock.at("state").get<std::string>());
+      fmt::print(stderr, "lock {}{} is {} already; for a new reference `driftctl unlock` first\n",
+                 lock.at("lock_id").get<std::uint64_t>(), of, lock.at("state").get<std::string>());
     };
     json body = lock_reply(given.axes == kZ ? z : status);
     if (with_xy) tell(status, "");

@@ -64,6 +64,12 @@ class DriftCurve {
   };
   void begin_zero(const record::FrameRow& row);
   void join_zeros();
+  void begin_z_zero(const record::FrameRow& row);
+  void join_z_zeros();
+  /// Mean of those that have one; NaN where none has.
+  double mean_z_nm(std::size_t begin, std::size_t end) const;
+  /// Of z alone, which a lock of its own has taken a new reference of.
+  void step_z(std::size_t begin);
 
   std::vector<Point> points_;
   Place first_{}, last_{};
@@ -72,6 +78,9 @@ class DriftCurve {
   bool has_z_ = false;
   std::size_t zero_begin_ = 0;  ///< the first point since the zero was changed
   bool joined_ = true;
+  std::uint32_t z_lock_ = 0;  ///< whose reference z is from; 0: as x and y
+  std::size_t z_zero_begin_ = 0;
+  bool z_joined_ = true;
   std::vector<std::string> notes_;
 };
 

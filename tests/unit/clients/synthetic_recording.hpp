@@ -16,7 +16,7 @@ namespace driftd::test {
 
 constexpr std::int64_t kStart_ns = 5'000'000'000'000;
 constexpr double kResidual_nm = 0.5;
-constexpr clients::Expected kExpected{.rate_hz = 100, .step_limit_nm = 20};
+constexpr clients::Expected kExpected{.rate_hz = 100, .step_limit_nm = 20, .z_step_limit_nm = {}};
 
 inline std::int64_t at(double seconds) {
   return kStart_ns + static_cast<std::int64_t>(std::llround(seconds * 1e9));
