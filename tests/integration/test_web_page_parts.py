@@ -376,6 +376,7 @@ class Parts(Clean):
             [True, ["do-lock"]], [True, ["do-unlock"]], [True, ["do-unlock", "do-reset", "do-move"]]])
         self.assertEqual(shown[1], [{"command": "lock", "axes": "z"}, {"command": "lock", "axes": "xyz"},
                                     {"command": "move", "z_nm": 50}, {"command": "move", "dz_nm": -10}])
+        self.browser.open(self.web.url)  # its buttons have two owners by now
 
     def part_a_calibration(self):
         rows = self.browser.module("calibration.js", """

@@ -117,15 +117,29 @@ class AwaitedLock {
   std::string told_, known_;
 };
 
+/// Which locks an order to lock was for, by its reply where it named none: numbers of locks are
+/// of one count.
+std::string axes_of(const std::string& given, const json& body, const json& status) {
+  if (!given.empty()) return given;
+  const json& z = axial_lock(status);
+  const bool of_z = z.is_object() && z.value("lock_id", json()) == body.value("lock_id", json(0));
+  return std::string(of_z || body.contains("z") ? kXyz : kXy);
+}
+
 /// Waits until the locks of `axes` hold the sample. @throws Refused where one has ended instead
-void wait_for_lock(const CommonOptions& options, std::string_view axes, StopSignal& stop) {
+/// @param ordered  the reply to the order
+void wait_for_lock(const CommonOptions& options, const std::string& axes, const json& ordered,
+                   StopSignal& stop) {
   constexpr std::chrono::milliseconds kBetween{50};
   ReferenceLine reference;
   std::vector<AwaitedLock> locks;
-  if (axes != kZ) locks.emplace_back(false);
-  if (axes != kXy) locks.emplace_back(true);
   for (;;) {
     const json status = send(options, {{"command", "status"}}).body.at("status");
+    if (locks.empty()) {
+      const std::string which = axes_of(axes, ordered, status);
+      if (which != kZ) locks.emplace_back(false);
+      if (which != kXy) locks.emplace_back(true);
+    }
     bool all = true;
     for (AwaitedLock& lock : locks) all = lock.holds(status, reference) && all;
     if (all) return;
@@ -151,15 +165,6 @@ json sent(const CommonOptions& options, const json& request, bool waits) {
 
 json lock_reply(const json& lock) {
   return {{"state", lock.at("state")}, {"lock_id", lock.at("lock_id")}};
-}
-
-/// Which locks an order to lock was for, by its reply where it named none: numbers of locks are
-/// of one count.
-std::string axes_of(const std::string& given, const json& body, const json& status) {
-  if (!given.empty()) return given;
-  const json& z = axial_lock(status);
-  const bool of_z = z.is_object() && z.value("lock_id", json()) == body.value("lock_id", json(0));
-  return std::string(of_z || body.contains("z") ? kXyz : kXy);
 }
 
 /// The reply to an order to lock; who waits takes a lock that is under way already for it.
@@ -202,8 +207,7 @@ void lock(const CommonOptions& options, const LockOptions& given) {
                       "; z is not locked: " + z.at("refused").get<std::string>(),
                   "refused");
   if (stop) {
-    const json status = send(options, {{"command", "status"}}).body.at("status");
-    wait_for_lock(options, axes_of(given.axes, body, status), *stop);
+    wait_for_lock(options, given.axes, body, *stop);
     body["state"] = "locked";
     if (body.contains("z")) body["z"]["state"] = "locked";
   }

@@ -202,7 +202,7 @@ class Driftctl(unittest.TestCase):
         self.assertEqual(self.run_it("lock", "--wait").returncode, DONE)
         for reply in ({"lock_id": 1, "z": {"state": "referencing", "lock_id": 2}}, {"lock_id": 2}):
             self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", **reply}]
-            self.z_states({}, {"state": "lost", "reason": "held_too_long", "held_for": "z_not_measured", "cure": "see light"})
+            self.z_states({"state": "lost", "reason": "held_too_long", "held_for": "z_not_measured", "cure": "see light"})
             done = self.run_it("lock", "--wait")
             self.assertEqual((done.returncode, done.stderr),
                              (REFUSED, "driftctl: the lock of z is lost (held too long: z not measured): see light\n"))
