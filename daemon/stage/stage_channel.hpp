@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the driver of one group's stage tells of itself: keeps its newest report, tells the loop whether the
-// stage obeys and where it says that it is, and tells people of changes. Drivers that only
-// subscribe to corrections never come here, and nothing is known of them. Housekeeping thread;
+// What the driver of one group's stage tells of itself: keeps its newest report, tells the loop
+// whether the stage obeys and where it says that it is, and tells people of changes. Drivers that
+// only subscribe to corrections never come here, and nothing is known of them. Housekeeping thread;
 // nothing here waits.
 #pragma once
 
