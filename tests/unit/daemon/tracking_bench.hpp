@@ -343,7 +343,8 @@ struct Bench {
     at_here([this, kind, displacement_px, group] {
       LoopCommand command{.kind = kind, .group = group, .displacement_px = displacement_px};
       if (kind == LoopCommand::Kind::Lock) {
-        command.lock_id = ++newest_id;
+        newest_id = std::max({newest_id, lock_id, z_lock_id}) + 1;
+        command.lock_id = newest_id;
         (group == AxisGroup::Axial ? z_lock_id : lock_id) = newest_id;
         publisher.gate(group).open(newest_id);
       }
