@@ -77,10 +77,9 @@ bool StageChannel::is_locked() const noexcept {
   return lock_now().lock.state == control::LockState::Locked;
 }
 
-/// Once, where one driver tells both channels the same.
+/// Once, where one report tells both channels the same.
 void StageChannel::raise(Level level, const std::string& text, const json& fields) {
-  const bool told = teller_ != nullptr && teller_->report_ && report_ &&
-                    teller_->report_->instance == report_->instance;
+  const bool told = group_ == AxisGroup::Axial && report_ && report_->is_of(AxisGroup::Lateral);
   if (!told) events_.raise(level, kEvent, text, fields);
 }
 

@@ -44,8 +44,8 @@ void show(const clients::DaemonView& view) {
   require(!view.one_line(kNowNs).empty(), "a view says something");
 }
 
-void check_correction(const std::string& message) {
-  const auto correction = stage::parse_correction(message);
+void check_correction(const std::string& message, stage::Group group) {
+  const auto correction = stage::parse_correction(message, group);
   if (!correction) return;
   require(!correction->session.empty() && correction->lock_id >= 0 && correction->sent_ns >= 0 &&
               correction->expires_ns >= 0,
@@ -71,7 +71,7 @@ void write_correction(Choices choices) {
   const auto& delta_nm = record.correction.delta_nm;
   const bool good = std::ranges::all_of(std::array{total_nm.x, total_nm.y, delta_nm.x, delta_nm.y},
                                         [](double nm) { return std::abs(nm) < 0.9e9; });
-  const auto read = stage::parse_correction(message);
+  const auto read = stage::parse_correction(message, stage::Group::Lateral);
   if (!good) return;
   require(read.has_value() && read->lock_id == static_cast<std::int64_t>(record.lock_id) &&
               read->expires_ns == record.expires_ns &&
@@ -92,12 +92,13 @@ simulator::LiveSimulation& world() {
 }
 
 void check_request_to_simulator(const std::string& message) {
-  const auto request = simulator::parse_stage_request(message);
+  const auto request = simulator::parse_stage_request(message, message.size() % 2 == 0);
   using Kind = simulator::StageRequest::Kind;
-  require((request.kind != Kind::Move && request.kind != Kind::Read) != request.mistake.empty(),
+  require((request.kind == Kind::Mistake) != request.mistake.empty(),
           "a mistake is told, and nothing else is", message);
   require(request.kind != Kind::Move ||
-              (std::abs(request.target_nm.x) <= 1e9 && std::abs(request.target_nm.y) <= 1e9),
+              (std::abs(request.target_nm.x) <= 1e9 && std::abs(request.target_nm.y) <= 1e9 &&
+               std::abs(request.target_z_nm.value_or(0)) <= 1e9),
           "a target is a place that there is", message);
   if (!message.starts_with('{')) return;
   const auto reply =
@@ -122,12 +123,16 @@ void messages(Bytes bytes) {
       for (const auto format : {exporter::Format::Prometheus, exporter::Format::OpenMetrics})
         check_exposition(exporter::exposition(watch.document(kNowNs), format));
     }
-    check_correction(line);
+    check_correction(line, stage::Group::Lateral);
+    check_correction(line, stage::Group::Axial);
     check_request_to_simulator(line);
     const auto outcome = stage.read(line, kNowNs, target_nm, target_nm);
     require(outcome != simulator::CorrectionReader::Outcome::Move ||
                 (std::isfinite(target_nm.x) && std::isfinite(target_nm.y)),
             "the stage is sent to a place that there is", line);
+    double target_z_nm = 0;
+    stage.read_axial(line, kNowNs, target_z_nm, target_z_nm);
+    require(std::isfinite(target_z_nm), "z is sent to a place that there is", line);
   }
   write_correction(Choices(bytes));
 }

@@ -211,6 +211,15 @@ TEST_CASE("a program that refuses a target is there, and told of once") {
   CHECK(script.text("starts") == "started\n");
 }
 
+TEST_CASE("a program is told which axis stays") {
+  const Script script(stage());
+  const auto stage = make_stage(script.options());
+  stage->connect();
+  CHECK(stage->move_to(std::array{kStays, 2.0}));
+  CHECK(script.text("heard").find("move - 2.0000 ") != std::string::npos);
+  CHECK_FALSE(stage->move_to(std::array{kStays, kStays}));
+}
+
 TEST_CASE("a program that gets a target too late says so") {
   const Script script(stage("move) echo late ;;"));
   const auto stage = make_stage(script.options());
@@ -221,7 +230,7 @@ TEST_CASE("a program that gets a target too late says so") {
 
 TEST_CASE("a target that is no number is not sent") {
   const double wrong =
-      GENERATE(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity());
+      GENERATE(-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity());
   const Script script(stage());
   const auto stage = make_stage(script.options());
   stage->connect();
