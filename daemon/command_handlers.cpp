@@ -127,7 +127,8 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
       return markers_.choose(read_choice(request), std::move(answer), now_ns);
     return answer(Reply{.fields = markers_.listed()});
   }
-  if (name == "stage") return answer(take_stage_report(request, stage_, axial_ ? &axial_->stage : nullptr, now_ns));
+  if (name == "stage")
+    return answer(take_stage_report(request, stage_, axial_ ? &axial_->stage : nullptr, now_ns));
   if (name == "calibrate") {
     allow_only(request, {"excursion_nm", "seconds", "stop"});
     if (flag_of(request, "stop")) return calibration_.stop(answer);
@@ -174,8 +175,7 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
   if (const auto place = text_of(request, "place")) {
     if (resumes)
       throw CommandRefused{Refusal::BadRequest, "`resume` and `place` exclude one another"};
-    if (axes)
-      throw CommandRefused{Refusal::BadRequest, "`place` and `axes` exclude one another"};
+    if (axes) throw CommandRefused{Refusal::BadRequest, "`place` and `axes` exclude one another"};
     return places_.lock(*place, std::move(answer), now_ns);
   }
   const auto lock_xy = [&](Answer told) {
@@ -259,8 +259,10 @@ void CommandHandlers::move(const Json& request, Answer answer, std::int64_t now_
   if (!moves.xy) return axial_->moves.order(*moves.z, std::move(answer), now_ns);
   axial_->moves.check(*moves.z);  // both, or neither
   const auto both = std::make_shared<BothAnswers>(std::move(answer));
-  moves_.order(*moves.xy, [both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
-  axial_->moves.order(*moves.z, [both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
+  moves_.order(
+      *moves.xy, [both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
+  axial_->moves.order(
+      *moves.z, [both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
 }
 
 /// In the ranges of camera.exposure_us and camera.gain_db; the camera's are narrower.

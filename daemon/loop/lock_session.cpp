@@ -89,10 +89,9 @@ void LockSession::tell_change() noexcept {
   if (before == control::LockState::Referencing && lock.state == control::LockState::Locked)
     engaged_id_ = id_;
   if (lock.state == control::LockState::Referencing) begin_reference();
-  ports_.of(group_).lock_changes.push(
-      LockChange{group_, lock.since_ns, frame_id_, before, lock.state, lock.reason,
-                                      supervisor_.stage_looks(), supervisor_.jumped_nm(),
-                                      lock.held_for, control::held_before(lock)});
+  ports_.of(group_).lock_changes.push(LockChange{
+      group_, lock.since_ns, frame_id_, before, lock.state, lock.reason, supervisor_.stage_looks(),
+      supervisor_.jumped_nm(), lock.held_for, control::held_before(lock)});
 }
 
 void LockSession::saw(const control::FrameFacts& facts,

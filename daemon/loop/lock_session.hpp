@@ -22,11 +22,7 @@ class LockSession {
   /// @param set  the loop's present markers; null while there are none
   LockSession(AxisGroup group, control::Supervisor& supervisor, GroupReference& reference,
               const std::unique_ptr<MarkerSet>& set, LoopPorts& ports)
-      : group_(group),
-        supervisor_(supervisor),
-        reference_(reference),
-        set_(set),
-        ports_(ports) {}
+      : group_(group), supervisor_(supervisor), reference_(reference), set_(set), ports_(ports) {}
 
   // Commands.
   void lock(const LoopCommand& command) noexcept;

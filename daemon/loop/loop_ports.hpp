@@ -40,9 +40,9 @@ struct LoopPorts : LockPorts {
   SpscQueue<std::unique_ptr<LoopSettings>> retired_settings{16};
   SpscQueue<std::unique_ptr<CalibrationRun>> retired_calibrations{4};
   SpscQueue<std::unique_ptr<control::MovePath>> retired_moves{16};
-  LatestValue<LoopReport> report;      // loop -> housekeeping
-  LatestValue<MarkersReport> markers;  // loop -> housekeeping
-  FrameCopies frame_copy;              // loop -> housekeeping
+  LatestValue<LoopReport> report;         // loop -> housekeeping
+  LatestValue<MarkersReport> markers;     // loop -> housekeeping
+  FrameCopies frame_copy;                 // loop -> housekeeping
   std::shared_ptr<RecordFeed> record;     ///< loop -> recorder; set before the loop runs, or never
   std::shared_ptr<FrameRing> raw_frames;  ///< loop -> frame saver; likewise
   std::unique_ptr<ReflectionReader>

@@ -178,12 +178,12 @@ struct LoopReport : LockReport {
   std::int64_t markers_gone_since_ns = 0;
   ClockTrust clock_trust = ClockTrust::Checking;  ///< whether frames' ages are known
   std::uint64_t clock_steps = 0, clock_jumps = 0;
-  double clock_slow = 0;         ///< proven so, by so much of real time; 0: not
-  bool measures_z = false;       ///< else `axial` and `z` say nothing
-  control::AxialEstimate axial;  ///< of the newest frame, as `drift` is
-  LockReport z;                  ///< of the lock of z
-  bool ended = false;            ///< the recording is over
-  const char* fitter = "";       ///< what fits now; the fitter's own text
+  double clock_slow = 0;               ///< proven so, by so much of real time; 0: not
+  bool measures_z = false;             ///< else `axial` and `z` say nothing
+  control::AxialEstimate axial;        ///< of the newest frame, as `drift` is
+  LockReport z;                        ///< of the lock of z
+  bool ended = false;                  ///< the recording is over
+  const char* fitter = "";             ///< what fits now; the fitter's own text
   const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
 
   LockReport& of(AxisGroup group) noexcept { return group == AxisGroup::Axial ? z : *this; }
@@ -250,8 +250,8 @@ struct LoopSettings {
   control::GateSettings gate;
   control::SupervisorSettings axial_supervisor;  ///< of z: with a curve or a reflection alone
   control::GateSettings axial_gate;              ///< likewise
-  double rotate_witness_s;       ///< 0: witnesses stay witnesses
-  std::int64_t frame_period_ns;  ///< as configured; 0: to be measured
+  double rotate_witness_s;                       ///< 0: witnesses stay witnesses
+  std::int64_t frame_period_ns;                  ///< as configured; 0: to be measured
   std::int64_t max_frame_age_ns;
   double pixel_size_nm;
   std::int64_t exposure_ns;  ///< the frame was taken in the middle of it ...
