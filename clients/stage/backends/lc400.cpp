@@ -255,7 +255,7 @@ bool Lc400::move_to(std::span<const double> nm) {
     append_write(command_, channels_[i].base + kTarget, counts[i]);
   }
   do asked_ = (asked_ + 1) % channels_.size();
-  while (stays(nm[asked_]));
+  while (asked_ < nm.size() && stays(nm[asked_]));
   command_ += question_for(channels_[asked_].base + kTarget);
   line_->write(command_);
   answer_due_ = true;
