@@ -145,11 +145,12 @@ export class Actions {
       "do-reset": [state, z].some((one) => one === "lost" || one === "fault"),
       "do-record": state !== "", "do-raw": this.status_?.raw_frames?.kept === true,
       "do-calibrate": state === "idle", "do-calibrate-stop": state === "calibrating",
-      "do-stop": state === "locked" || state === "holding",
+      "do-stop": [state, z].some((one) => one === "locked" || one === "holding"),
+      "do-home": state === "locked" || z === "locked",
       "place-save": resting || state === "locked",
     };
     for (const id of ["do-z-up", "do-z-down", "do-move-z"]) may[id] = z === "locked";
-    for (const id of ["do-home", "do-left", "do-right", "do-up", "do-down", "do-two-clicks", "do-move"]) may[id] = state === "locked";
+    for (const id of ["do-left", "do-right", "do-up", "do-down", "do-two-clicks", "do-move"]) may[id] = state === "locked";
     for (const [id, possible] of Object.entries(may)) $(id).disabled = !(possible && this.may_) || (this.waiting_ > 0 && !kAlways.includes(id));
     setText($("do-record"), this.status_?.record?.recording ? "Stop recording" : "Record");
     show($("do-resume"), found && this.may_);
