@@ -6,9 +6,8 @@ import math
 import sys
 import unittest
 
-from harness import BIN, driftd, new_rig
+from harness import BIN, SOURCE, driftd, new_rig
 from test_axial import DEMO, changed, sections, world
-from test_axial_lock import AXIAL, CAMERA, WORLD
 
 
 def deep(rig) -> dict:
@@ -83,8 +82,11 @@ class Clients(unittest.TestCase):
     def test_z_is_locked_moved_shown_and_let_go_by_itself_and_a_record_tells_of_it(self):
         rig = new_rig()
         self.addCleanup(rig.close)
-        rig.start_sim(WORLD)
-        rig.start_daemon(rig.config(camera=CAMERA, optics={"pixel_size_nm": 100}, axial=AXIAL))
+        examples = SOURCE / "config/examples"
+        rig.start_sim((examples / "scenario-three-axes.yaml").read_text())
+        axial = {"method": "astigmatic", "curve": f'"{examples}/three-axes-curve.yaml"', "hold": "true", "range_limit_nm": 400,
+                 "stage": "{delay_us: 3000, resonance_hz: 100, damping: 0.7}"}
+        rig.start_daemon(rig.config(**{**deep(rig), "axial": axial}))
         rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
         rig.client.request("record", start=True)
         self.assertEqual(self.ctl(rig, "lock", "--wait"), "state: locked\nz: locked\n")

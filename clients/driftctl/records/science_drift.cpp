@@ -42,10 +42,13 @@ std::int64_t monotonic_within(std::span<const record::ClockRow> rows, std::int64
   return left.time_ns + std::llround(share * static_cast<double>(after->time_ns - left.time_ns));
 }
 
-/// Whether z is from the reference of a lock of its own.
-bool is_of_z_lock(const record::FrameRow& row) {
+/// What z is relative to: a lock of its own takes a reference, a provisional one at first. Nothing
+/// of a frame in which it does neither.
+std::optional<ZReference> z_reference_of(const record::FrameRow& row) {
   const std::string state = record::choice_name(record::frames_layout(), "z_state", row.z_state);
-  return state == "locked" || state == "holding";
+  const bool is_taken = state == "locked" || state == "holding";
+  if (!is_taken && state != "referencing") return std::nullopt;
+  return ZReference{row.z_lock_id, is_taken};
 }
 
 }  // namespace
@@ -64,7 +67,8 @@ void DriftCurve::add(std::span<const record::FrameRow> rows) {
       reference_ = row.reference;
     }
     if (row.reference != reference_) begin_zero(row);
-    if (is_of_z_lock(row) && row.z_lock_id != z_lock_) begin_z_zero(row);
+    const auto z_reference = z_reference_of(row);
+    if (z_reference && *z_reference != z_reference_) begin_z_zero(row, *z_reference);
     points_.push_back({row.taken_ns, row.frame_id, row.frame_x_sd_nm, row.frame_y_sd_nm,
                        row.frame_z_sd_nm, row.frame_x_nm + offset_x_nm_,
                        row.frame_y_nm + offset_y_nm_, row.frame_z_nm + offset_z_nm_});
@@ -121,9 +125,9 @@ void DriftCurve::join_zeros() {
   offset_y_nm_ += old_y - new_y;
 }
 
-void DriftCurve::begin_z_zero(const record::FrameRow& row) {
+void DriftCurve::begin_z_zero(const record::FrameRow& row, const ZReference& reference) {
   join_z_zeros();  // one that was too short
-  z_lock_ = row.z_lock_id;
+  z_reference_ = reference;
   z_zero_begin_ = points_.size();
   if (points_.empty()) return;
   const double step_nm = points_.back().z_nm - row.frame_z_nm;

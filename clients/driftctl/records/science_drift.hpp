@@ -32,6 +32,14 @@ struct ScienceDrift {
 
 ScienceDrift not_measured();
 
+/// What z of a frame is relative to, where it has a lock of its own.
+struct ZReference {
+  std::uint32_t lock_id = 0;  ///< 0: as x and y
+  bool is_taken = false;      ///< false: the lock is taking it, from the frame where that began
+
+  bool operator==(const ZReference&) const = default;
+};
+
 /// The drift of a record frame by frame, with one zero: where the daemon took a new reference, what
 /// was measured before goes on without a step.
 class DriftCurve {
@@ -64,7 +72,7 @@ class DriftCurve {
   };
   void begin_zero(const record::FrameRow& row);
   void join_zeros();
-  void begin_z_zero(const record::FrameRow& row);
+  void begin_z_zero(const record::FrameRow& row, const ZReference& reference);
   void join_z_zeros();
   /// Mean of those that have one; NaN where none has.
   double mean_z_nm(std::size_t begin, std::size_t end) const;
@@ -78,7 +86,7 @@ class DriftCurve {
   bool has_z_ = false;
   std::size_t zero_begin_ = 0;  ///< the first point since the zero was changed
   bool joined_ = true;
-  std::uint32_t z_lock_ = 0;  ///< whose reference z is from; 0: as x and y
+  ZReference z_reference_;
   std::size_t z_zero_begin_ = 0;
   bool z_joined_ = true;
   std::vector<std::string> notes_;
