@@ -392,6 +392,9 @@ void AxialEstimator::publish_mean(const Consensus& tracking, const Consensus& wi
   estimate_.frame_z_nm = tracking.value_nm.x;
   estimate_.frame_variance_nm2 = tracking.covariance_nm2.xx;
   estimate_.frame_noise_nm2 = tracking.noise_nm2.x;
+  estimate_.frame_fit_noise_nm2 = tracking.fit_noise_nm2.x;
+  estimate_.frame_witness_z_nm = witnesses.value_nm.x;
+  estimate_.frame_witness_noise_nm2 = witnesses.noise_nm2.x;
   estimate_.z_nm = z_nm / n;
   // The references' errors are the same in each of the frames: the mean has them in full.
   estimate_.variance_nm2 = (variance_nm2 - reference_nm2) / (n * n) + reference_nm2 / n;

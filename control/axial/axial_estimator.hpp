@@ -53,13 +53,16 @@ struct AxialEstimate {
   AxialReason reason = AxialReason::NoMarkers;
   double z_nm = 0, variance_nm2 = 0;  ///< averaged over markers and frames
   double frame_z_nm = 0, frame_variance_nm2 = 0;
-  double frame_noise_nm2 = 0;  ///< what differs from frame to frame, as promised
+  double frame_noise_nm2 = 0;      ///< what differs from frame to frame, as promised
+  double frame_fit_noise_nm2 = 0;  ///< the same by the fits alone: Consensus::fit_noise_nm2
   int markers_used = 0, markers_total = 0;
   int in_range = 0;  ///< tracking markers whose z was read
   int frames_averaged = 0;
   bool witness_valid = false;
   double witness_z_nm = 0;
   int witnesses_used = 0;
+  double frame_witness_z_nm = 0;  ///< of this frame alone; only with witnesses_used > 0
+  double frame_witness_noise_nm2 = 0;
   /// Mean place of the tracking markers on the curve, from its crossing; only with in_range > 0.
   double from_crossing_nm = 0;
   double curve_below_nm = 0, curve_above_nm = 0;  ///< from that place to the ends of the range

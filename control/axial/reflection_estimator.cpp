@@ -76,7 +76,7 @@ const AxialEstimate& ReflectionEstimator::update(const ReflectionSettings& setti
   const double nm2 = settings.nm_per_px * settings.nm_per_px;
   estimate_.valid = true;
   estimate_.frame_z_nm = settings.nm_per_px * (place.along_px - reference_px_);
-  estimate_.frame_noise_nm2 = nm2 * place.variance_px2;
+  estimate_.frame_noise_nm2 = estimate_.frame_fit_noise_nm2 = nm2 * place.variance_px2;
   estimate_.frame_variance_nm2 = nm2 * (place.variance_px2 + reference_variance_px2_);
   estimate_.z_nm = settings.nm_per_px * (mean_px_ - reference_px_);
   estimate_.variance_nm2 = nm2 * (place.variance_px2 / averaged_ + reference_variance_px2_);

@@ -32,6 +32,8 @@ class ReflectionEstimator {
                               const DriftEstimator* lateral) noexcept;
   /// The next frame is from a new zero: another slope, other markers.
   void forget() noexcept { *this = {}; }
+  /// As DriftEstimator's.
+  void restart_average() noexcept { averaged_ = 0; }
 
  private:
   struct Place {
