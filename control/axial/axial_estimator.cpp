@@ -27,7 +27,16 @@ void add_sample(double value, int count, double& mean, double& m2) noexcept {
   m2 += before * (value - mean);
 }
 
-SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept {
+/// Fewer markers do not tell whose light changed.
+constexpr std::size_t kFewestToCompare = 3;
+
+double scale_nm2(double displacement_nm) noexcept {
+  constexpr double kShare2 = AxialEstimator::kScaleShare * AxialEstimator::kScaleShare / 2;
+  return kShare2 * displacement_nm * displacement_nm;
+}
+
+/// @param likelihood  its chi-square is a deviance
+SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units, bool likelihood) noexcept {
   const double x_px2 = static_cast<double>(o.sigma_x_sd_px) * static_cast<double>(o.sigma_x_sd_px);
   const double y_px2 = static_cast<double>(o.sigma_y_sd_px) * static_cast<double>(o.sigma_y_sd_px);
   return {.sigma_x_px = static_cast<double>(o.sigma_x_px),
@@ -38,7 +47,7 @@ SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept {
               units.gain_e_per_adu * (static_cast<double>(o.background_adu) - units.offset_adu),
           .read_noise_e = units.read_noise_e,
           .chi_square = static_cast<double>(o.chi_square),
-          .pixels = units.pixels};
+          .pixels = likelihood ? units.pixels : 0};
 }
 
 }  // namespace
@@ -49,6 +58,7 @@ AxialEstimator::AxialEstimator(const EstimatorSettings& settings, std::size_t ma
               .floor_nm = kFloorShare * settings.outlier_floor_nm},
       results_(markers),
       tracks_(markers),
+      lights_(markers),
       votes_(markers),
       scratch_(markers),
       frames_(static_cast<std::size_t>(std::max(1, settings.average_frames))) {}
@@ -89,7 +99,9 @@ const AxialEstimate& AxialEstimator::update(const BrightnessCurves& curves, cons
   if (change == ReferenceFollower::Change::NewZero) {
     rebase_pending_ = true;
     alone_left_ = 0;
+    for (FitLight& light : lights_) light.forget();
   }
+  refuse_grown(lateral);
   if (change != ReferenceFollower::Change::None) settled_ = complete;
   if (rebase_pending_ && rebase(lateral)) {
     rebase_pending_ = false;
@@ -106,6 +118,8 @@ const AxialEstimate& AxialEstimator::update(const BrightnessCurves& curves, cons
     tracking = {};
     if (!rebase_pending_) tracking = measure(lateral);
   }
+  for (std::size_t i = 0; i < lights_.size(); ++i)
+    if (results_[i].reason == AxialReason::Measured) lights_[i].keep();
   publish(curves.curves().front(), tracking, agree(MarkerRole::Witness, lateral), lateral);
   return estimate_;
 }
@@ -125,7 +139,7 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
       result.reason = o.saturated ? AxialReason::Saturated : AxialReason::Dark;
       continue;
     }
-    const AxialReading z = curves.read(spot_fit(o, units));
+    const AxialReading z = curves.read(spot_fit(o, units, curves.by_likelihood()));
     result.side = z.side;
     if (!z.measured) {
       const bool outside = z.side == AxialSide::Below || z.side == AxialSide::Above;
@@ -133,11 +147,33 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
       continue;
     }
     if (!(z.sd_nm <= most_sd_nm) || !std::isfinite(z.z_nm)) continue;  // too dim
+    lights_[i].see(o, units);
+    if (lights_[i].is_far()) {
+      result.side = AxialSide::Unknown;
+      result.reason = AxialReason::OutOfRange;
+      continue;
+    }
     result.read = true;
     result.z_nm = z.z_nm;
     result.sd_nm = z.sd_nm;
     result.reason = health == MarkerHealth::Good ? AxialReason::Measured : AxialReason::Implausible;
   }
+}
+
+/// A marker that has become brighter than the others has company, whose light widens its fit.
+void AxialEstimator::refuse_grown(const DriftEstimator& lateral) noexcept {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    const double ratio = lights_[i].light_over_known();
+    if (results_[i].reason == AxialReason::Measured && std::isfinite(ratio) &&
+        lateral.markers()[i].role == MarkerRole::Tracking)
+      scratch_[count++] = ratio;
+  }
+  if (count < kFewestToCompare) return;
+  const double common = lower_median(std::span(scratch_).first(count));
+  for (std::size_t i = 0; i < results_.size(); ++i)
+    if (results_[i].reason == AxialReason::Measured && lights_[i].has_grown(common))
+      results_[i].reason = AxialReason::Implausible;
 }
 
 /// Makes the z of this frame, marker by marker, the provisional references.
@@ -169,9 +205,10 @@ Vote AxialEstimator::vote_of(std::size_t i) const noexcept {
   const AxialResult& result = results_[i];
   const Track& track = tracks_[i];
   constexpr double kFloorNm2 = kSdFloorNm * kSdFloorNm;
+  const double moved_nm = result.z_nm - track.reference_nm;
   const double variance_nm2 =
-      result.sd_nm * result.sd_nm + kFloorNm2 + track.reference_variance_nm2;
-  return {.value_nm = {result.z_nm - track.reference_nm, 0},
+      result.sd_nm * result.sd_nm + kFloorNm2 + track.reference_variance_nm2 + scale_nm2(moved_nm);
+  return {.value_nm = {moved_nm, 0},
           .variance_nm2 = {variance_nm2, variance_nm2},
           .floor_nm2 = kFloorNm2,
           .reference_nm2 = track.reference_variance_nm2,
@@ -390,11 +427,12 @@ void AxialEstimator::publish_mean(const Consensus& tracking, const Consensus& wi
   }
   const double n = averaged_;
   estimate_.frame_z_nm = tracking.value_nm.x;
-  estimate_.frame_variance_nm2 = tracking.covariance_nm2.xx;
+  estimate_.frame_variance_nm2 = tracking.covariance_nm2.xx + scale_nm2(tracking.value_nm.x);
   estimate_.frame_noise_nm2 = tracking.noise_nm2.x;
   estimate_.z_nm = z_nm / n;
   // The references' errors are the same in each of the frames: the mean has them in full.
-  estimate_.variance_nm2 = (variance_nm2 - reference_nm2) / (n * n) + reference_nm2 / n;
+  estimate_.variance_nm2 =
+      (variance_nm2 - reference_nm2) / (n * n) + reference_nm2 / n + scale_nm2(estimate_.z_nm);
   estimate_.frames_averaged = averaged_;
   estimate_.witness_valid = witness_frames > 0;
   if (witness_frames > 0) estimate_.witness_z_nm = witness_nm / witness_frames;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "control/axial/brightness_curves.hpp"
+#include "control/axial/fit_light.hpp"
 #include "control/axial/reference_follower.hpp"
 #include "control/drift/consensus.hpp"
 #include "control/drift/drift_estimator.hpp"
@@ -26,13 +27,13 @@ namespace driftd::control {
 enum class AxialReason : std::uint8_t {
   Measured,
   NoReference,  ///< enough markers are read, and their references are being taken
-  OutOfRange,   ///< of the curve
+  OutOfRange,   ///< of the curve, or far out of focus by the light of their fits
   Unclear,      ///< widths that no place, or more than one, of the curve explains, or pixels that
                 ///< no single marker does
   Saturated,
   Dark,         ///< not seen, or too dim to tell z
-  Implausible,  ///< they look otherwise than at their reference, or are away from the others in x,
-                ///< y
+  Implausible,  ///< they look otherwise than at their reference, are away from the others in x, y,
+                ///< or have become brighter than them
   Apart,        ///< they do not agree on a z
   NoMarkers,    ///< none are known, or no frames come
 };
@@ -73,6 +74,10 @@ class AxialEstimator {
   AxialEstimator(const EstimatorSettings& settings, std::size_t markers);
   /// Heights are read some three times worse than places.
   static constexpr double kFloorShare = 3;
+  /// What a marker's displacement is read off by, as a share of it: pupils differ over a field and
+  /// from the curve's (rms of random ones, docs/measured/benchmarks.md). One half of its variance
+  /// counts as the marker's own, one as the curve's, which no number of markers lessens.
+  static constexpr double kScaleShare = 0.033;
 
   /// References that were taken before, in the order of the markers and after the drift estimator's
   /// set_references(); without a z where they have none.
@@ -87,6 +92,8 @@ class AxialEstimator {
   /// As DriftEstimator's.
   void restart_average() noexcept { averaged_ = 0; }
 
+  /// Of the last frame.
+  const AxialEstimate& estimate() const noexcept { return estimate_; }
   std::span<const AxialResult> results() const noexcept { return results_; }
   /// Adds the z of the reference of a marker, where it has one.
   void add_reference(std::size_t i, MarkerReference& reference) const noexcept;
@@ -114,6 +121,7 @@ class AxialEstimator {
   void read(const BrightnessCurves& curves, const FitUnits& units, Observations observations,
             const DriftEstimator& lateral) noexcept;
   bool rebase(const DriftEstimator& lateral) noexcept;
+  void refuse_grown(const DriftEstimator& lateral) noexcept;
   Consensus measure(const DriftEstimator& lateral) noexcept;
   Consensus agree(MarkerRole role, const DriftEstimator& lateral) noexcept;
   Vote vote_of(std::size_t i) const noexcept;
@@ -135,6 +143,7 @@ class AxialEstimator {
   RobustLimits limits_;
   std::vector<AxialResult> results_;
   std::vector<Track> tracks_;
+  std::vector<FitLight> lights_;
   std::vector<Vote> votes_;
   std::vector<double> scratch_;
   std::vector<FrameMean> frames_;  ///< ring of average_frames
