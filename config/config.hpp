@@ -115,6 +115,7 @@ struct Axial {
   std::filesystem::path curve;  ///< relative to the configuration file
   /// What the daemon read from it (daemon/setup/axial_curve.hpp); none: there is no such method.
   std::shared_ptr<const control::BrightnessCurves> read = nullptr;
+  bool of_unknown_fits = false;  ///< the file does not say what fits the curve is of: Picasso's
 
   /// z is read from the widths of markers.
   bool by_widths() const noexcept {

@@ -27,6 +27,8 @@ void add_sample(double value, int count, double& mean, double& m2) noexcept {
   m2 += before * (value - mean);
 }
 
+/// The widths' means over so many frames are held against the curve.
+constexpr int kOffCurveFrames = 100;
 /// Fewer markers do not tell whose light changed.
 constexpr std::size_t kFewestToCompare = 3;
 
@@ -156,6 +158,8 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
     result.read = true;
     result.z_nm = z.z_nm;
     result.sd_nm = z.sd_nm;
+    result.off_x = z.off_x;
+    result.off_y = z.off_y;
     result.reason = health == MarkerHealth::Good ? AxialReason::Measured : AxialReason::Implausible;
   }
 }
@@ -375,7 +379,7 @@ AxialReason AxialEstimator::why_not(const DriftEstimator& lateral) const noexcep
 void AxialEstimator::publish(const WidthCurve& curve, const Consensus& tracking,
                              const Consensus& witnesses, const DriftEstimator& lateral) noexcept {
   estimate_ = {};
-  double place_nm = 0;
+  double place_nm = 0, off_x = 0, off_y = 0;
   int outside = 0;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     if (lateral.markers()[i].role != MarkerRole::Tracking) continue;
@@ -384,13 +388,19 @@ void AxialEstimator::publish(const WidthCurve& curve, const Consensus& tracking,
     if (!results_[i].read || results_[i].reason == AxialReason::Implausible) continue;
     ++estimate_.in_range;
     place_nm += results_[i].z_nm;
+    off_x += results_[i].off_x;
+    off_y += results_[i].off_y;
   }
   if (estimate_.in_range > 0) {
     place_nm /= estimate_.in_range;
+    off_curve_frames_ = std::min(off_curve_frames_ + 1, kOffCurveFrames);
+    off_x_ += (off_x / estimate_.in_range - off_x_) / off_curve_frames_;
+    off_y_ += (off_y / estimate_.in_range - off_y_) / off_curve_frames_;
     estimate_.from_crossing_nm = place_nm - curve.crossing_nm();
     estimate_.curve_below_nm = place_nm - curve.lower_nm();
     estimate_.curve_above_nm = curve.upper_nm() - place_nm;
   }
+  if (off_curve_frames_ == kOffCurveFrames) estimate_.off_curve = std::hypot(off_x_, off_y_);
   estimate_.markers_used = tracking.used;
   estimate_.witnesses_used = witnesses.used;
   // Where most of them are beyond the range, those that noise brings within it are no mean.

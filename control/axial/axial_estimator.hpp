@@ -44,6 +44,7 @@ struct AxialResult {
   AxialReason reason = AxialReason::Dark;  ///< Measured: it counts, if it is of the right role
   bool read = false;                       ///< z_nm, sd_nm and side are of this frame
   double z_nm = 0, sd_nm = 0;              ///< on the curve: its height is in it
+  double off_x = 0, off_y = 0;             ///< AxialReading's
   AxialSide side = AxialSide::Unknown;
   bool referenced = false;  ///< and read: displacement and residual are of this frame
   double displacement_nm = 0, residual_nm = 0;
@@ -64,6 +65,12 @@ struct AxialEstimate {
   /// Mean place of the tracking markers on the curve, from its crossing; only with in_range > 0.
   double from_crossing_nm = 0;
   double curve_below_nm = 0, curve_above_nm = 0;  ///< from that place to the ends of the range
+  /// How far the widths of the markers lie off the curve in the mean over them and the last frames,
+  /// as a share of the curve's; 0 until there are enough frames.
+  double off_curve = 0;
+  /// Of a reflection: something else shines in its region, with its top in this sensor pixel.
+  bool has_company = false;
+  Vec2 company_px = {};
 };
 
 class AxialEstimator {
@@ -88,7 +95,10 @@ class AxialEstimator {
                               std::span<const MarkerObservation> observations,
                               const DriftEstimator& lateral) noexcept;
   /// The next frame's curve is another one: a new zero.
-  void change_curve() noexcept { rebase_pending_ = true; }
+  void change_curve() noexcept {
+    rebase_pending_ = true;
+    off_curve_frames_ = 0;
+  }
   /// As DriftEstimator's.
   void restart_average() noexcept { averaged_ = 0; }
 
@@ -156,6 +166,8 @@ class AxialEstimator {
   int alone_left_ = 0;    ///< frames until it has; 0: it takes none
   int frames_taken_ = 0;
   double taken_sum_nm_ = 0;
+  int off_curve_frames_ = 0;
+  double off_x_ = 0, off_y_ = 0;  ///< means over markers and frames
   AxialEstimate estimate_;
 };
 
