@@ -161,7 +161,7 @@ TEST_CASE("a marker that is joined by another does not count", "[axial]") {
   auto markers = markers_at(optics, 6, 0, 3e3);
   REQUIRE(sample.reference(optics.scene, markers, 50, random).valid);
   simulator::Spot other = markers[1][0];
-  other.x_px += 1.5, other.electrons *= 0.7;
+  other.x_px += 0.05, other.electrons *= 0.7;
   markers[1].push_back(other);
   CHECK(sample.expose(optics.scene, markers, 5, random).valid);
   CHECK(sample.result(1).reason == AxialReason::Implausible);
