@@ -32,6 +32,7 @@ constexpr int kOffCurveFrames = 100;
 /// Fewer markers do not tell whose light changed.
 constexpr std::size_t kFewestToCompare = 3;
 
+/// The half of AxialEstimator::kScaleShare that is the marker's own.
 double scale_nm2(double displacement_nm) noexcept {
   constexpr double kShare2 = AxialEstimator::kScaleShare * AxialEstimator::kScaleShare / 2;
   return kShare2 * displacement_nm * displacement_nm;
@@ -437,12 +438,11 @@ void AxialEstimator::publish_mean(const Consensus& tracking, const Consensus& wi
   }
   const double n = averaged_;
   estimate_.frame_z_nm = tracking.value_nm.x;
-  estimate_.frame_variance_nm2 = tracking.covariance_nm2.xx + scale_nm2(tracking.value_nm.x);
+  estimate_.frame_variance_nm2 = tracking.covariance_nm2.xx;
   estimate_.frame_noise_nm2 = tracking.noise_nm2.x;
   estimate_.z_nm = z_nm / n;
   // The references' errors are the same in each of the frames: the mean has them in full.
-  estimate_.variance_nm2 =
-      (variance_nm2 - reference_nm2) / (n * n) + reference_nm2 / n + scale_nm2(estimate_.z_nm);
+  estimate_.variance_nm2 = (variance_nm2 - reference_nm2) / (n * n) + reference_nm2 / n;
   estimate_.frames_averaged = averaged_;
   estimate_.witness_valid = witness_frames > 0;
   if (witness_frames > 0) estimate_.witness_z_nm = witness_nm / witness_frames;

@@ -83,7 +83,7 @@ class AxialEstimator {
   static constexpr double kFloorShare = 3;
   /// What a marker's displacement is read off by, as a share of it: pupils differ over a field and
   /// from the curve's (rms of random ones, docs/measured/benchmarks.md). One half of its variance
-  /// counts as the marker's own, one as the curve's, which no number of markers lessens.
+  /// counts in each marker's vote; the other, the curve's own, is told nowhere.
   static constexpr double kScaleShare = 0.033;
 
   /// References that were taken before, in the order of the markers and after the drift estimator's
