@@ -115,6 +115,7 @@ struct Axial {
   std::filesystem::path curve;  ///< relative to the configuration file
   /// What the daemon read from it (daemon/setup/axial_curve.hpp); none: there is no such method.
   std::shared_ptr<const control::BrightnessCurves> read = nullptr;
+  bool of_unknown_fits = false;  ///< the file does not say what fits the curve is of: Picasso's
 
   bool hold;  ///< a plain `lock` holds z, too
   double step_limit_nm, rate_limit_nm_per_s, range_limit_nm, travel_limit_nm;

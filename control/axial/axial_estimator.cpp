@@ -27,7 +27,19 @@ void add_sample(double value, int count, double& mean, double& m2) noexcept {
   m2 += before * (value - mean);
 }
 
-SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept {
+/// The widths' means over so many frames are held against the curve.
+constexpr int kOffCurveFrames = 100;
+/// Fewer markers do not tell whose light changed.
+constexpr std::size_t kFewestToCompare = 3;
+
+/// The half of AxialEstimator::kScaleShare that is the marker's own.
+double scale_nm2(double displacement_nm) noexcept {
+  constexpr double kShare2 = AxialEstimator::kScaleShare * AxialEstimator::kScaleShare / 2;
+  return kShare2 * displacement_nm * displacement_nm;
+}
+
+/// @param likelihood  its chi-square is a deviance
+SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units, bool likelihood) noexcept {
   const double x_px2 = static_cast<double>(o.sigma_x_sd_px) * static_cast<double>(o.sigma_x_sd_px);
   const double y_px2 = static_cast<double>(o.sigma_y_sd_px) * static_cast<double>(o.sigma_y_sd_px);
   return {.sigma_x_px = static_cast<double>(o.sigma_x_px),
@@ -38,7 +50,7 @@ SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept {
               units.gain_e_per_adu * (static_cast<double>(o.background_adu) - units.offset_adu),
           .read_noise_e = units.read_noise_e,
           .chi_square = static_cast<double>(o.chi_square),
-          .pixels = units.pixels};
+          .pixels = likelihood ? units.pixels : 0};
 }
 
 }  // namespace
@@ -49,6 +61,7 @@ AxialEstimator::AxialEstimator(const EstimatorSettings& settings, std::size_t ma
               .floor_nm = kFloorShare * settings.outlier_floor_nm},
       results_(markers),
       tracks_(markers),
+      lights_(markers),
       votes_(markers),
       scratch_(markers),
       frames_(static_cast<std::size_t>(std::max(1, settings.average_frames))) {}
@@ -92,7 +105,9 @@ const AxialEstimate& AxialEstimator::update(const BrightnessCurves& curves, cons
   if (change == ReferenceFollower::Change::NewZero) {
     rebase_pending_ = true;
     alone_left_ = own_frames_ = 0;
+    for (FitLight& light : lights_) light.forget();
   }
+  refuse_grown(lateral);
   if (rebase_pending_ && rebase(lateral)) {
     rebase_pending_ = false;
     alone_left_ = settled_ || own_frames_ > 0 ? frames() : 0;
@@ -108,6 +123,8 @@ const AxialEstimate& AxialEstimator::update(const BrightnessCurves& curves, cons
     tracking = {};
     if (!rebase_pending_) tracking = measure(lateral);
   }
+  for (std::size_t i = 0; i < lights_.size(); ++i)
+    if (results_[i].reason == AxialReason::Measured) lights_[i].keep();
   publish(curves.curves().front(), tracking, agree(MarkerRole::Witness, lateral), lateral);
   return estimate_;
 }
@@ -127,7 +144,7 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
       result.reason = o.saturated ? AxialReason::Saturated : AxialReason::Dark;
       continue;
     }
-    const AxialReading z = curves.read(spot_fit(o, units));
+    const AxialReading z = curves.read(spot_fit(o, units, curves.by_likelihood()));
     result.side = z.side;
     if (!z.measured) {
       const bool outside = z.side == AxialSide::Below || z.side == AxialSide::Above;
@@ -135,9 +152,17 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
       continue;
     }
     if (!(z.sd_nm <= most_sd_nm) || !std::isfinite(z.z_nm)) continue;  // too dim
+    lights_[i].see(o, units);
+    if (lights_[i].is_far()) {
+      result.side = AxialSide::Unknown;
+      result.reason = AxialReason::OutOfRange;
+      continue;
+    }
     result.read = true;
     result.z_nm = z.z_nm;
     result.sd_nm = z.sd_nm;
+    result.off_x = z.off_x;
+    result.off_y = z.off_y;
     result.reason = health == MarkerHealth::Good ? AxialReason::Measured : AxialReason::Implausible;
   }
 }
@@ -151,6 +176,22 @@ void AxialEstimator::begin_reference(int frames) noexcept {
 int AxialEstimator::reference_left() const noexcept {
   if (own_frames_ == 0) return 0;
   return rebase_pending_ ? own_frames_ : alone_left_;
+}
+
+/// A marker that has become brighter than the others has company, whose light widens its fit.
+void AxialEstimator::refuse_grown(const DriftEstimator& lateral) noexcept {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < results_.size(); ++i) {
+    const double ratio = lights_[i].light_over_known();
+    if (results_[i].reason == AxialReason::Measured && std::isfinite(ratio) &&
+        lateral.markers()[i].role == MarkerRole::Tracking)
+      scratch_[count++] = ratio;
+  }
+  if (count < kFewestToCompare) return;
+  const double common = lower_median(std::span(scratch_).first(count));
+  for (std::size_t i = 0; i < results_.size(); ++i)
+    if (results_[i].reason == AxialReason::Measured && lights_[i].has_grown(common))
+      results_[i].reason = AxialReason::Implausible;
 }
 
 /// Makes the z of this frame, marker by marker, the provisional references.
@@ -182,9 +223,10 @@ Vote AxialEstimator::vote_of(std::size_t i) const noexcept {
   const AxialResult& result = results_[i];
   const Track& track = tracks_[i];
   constexpr double kFloorNm2 = kSdFloorNm * kSdFloorNm;
+  const double moved_nm = result.z_nm - track.reference_nm;
   const double variance_nm2 =
-      result.sd_nm * result.sd_nm + kFloorNm2 + track.reference_variance_nm2;
-  return {.value_nm = {result.z_nm - track.reference_nm, 0},
+      result.sd_nm * result.sd_nm + kFloorNm2 + track.reference_variance_nm2 + scale_nm2(moved_nm);
+  return {.value_nm = {moved_nm, 0},
           .variance_nm2 = {variance_nm2, variance_nm2},
           .floor_nm2 = kFloorNm2,
           .reference_nm2 = track.reference_variance_nm2,
@@ -351,7 +393,7 @@ AxialReason AxialEstimator::why_not(const DriftEstimator& lateral) const noexcep
 void AxialEstimator::publish(const WidthCurve& curve, const Consensus& tracking,
                              const Consensus& witnesses, const DriftEstimator& lateral) noexcept {
   estimate_ = {};
-  double place_nm = 0;
+  double place_nm = 0, off_x = 0, off_y = 0;
   int outside = 0;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     if (lateral.markers()[i].role != MarkerRole::Tracking) continue;
@@ -360,13 +402,19 @@ void AxialEstimator::publish(const WidthCurve& curve, const Consensus& tracking,
     if (!results_[i].read || results_[i].reason == AxialReason::Implausible) continue;
     ++estimate_.in_range;
     place_nm += results_[i].z_nm;
+    off_x += results_[i].off_x;
+    off_y += results_[i].off_y;
   }
   if (estimate_.in_range > 0) {
     place_nm /= estimate_.in_range;
+    off_curve_frames_ = std::min(off_curve_frames_ + 1, kOffCurveFrames);
+    off_x_ += (off_x / estimate_.in_range - off_x_) / off_curve_frames_;
+    off_y_ += (off_y / estimate_.in_range - off_y_) / off_curve_frames_;
     estimate_.from_crossing_nm = place_nm - curve.crossing_nm();
     estimate_.curve_below_nm = place_nm - curve.lower_nm();
     estimate_.curve_above_nm = curve.upper_nm() - place_nm;
   }
+  if (off_curve_frames_ == kOffCurveFrames) estimate_.off_curve = std::hypot(off_x_, off_y_);
   estimate_.markers_used = tracking.used;
   estimate_.witnesses_used = witnesses.used;
   // Where most of them are beyond the range, those that noise brings within it are no mean.

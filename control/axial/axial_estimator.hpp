@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "control/axial/brightness_curves.hpp"
+#include "control/axial/fit_light.hpp"
 #include "control/axial/reference_follower.hpp"
 #include "control/drift/consensus.hpp"
 #include "control/drift/drift_estimator.hpp"
@@ -26,13 +27,13 @@ namespace driftd::control {
 enum class AxialReason : std::uint8_t {
   Measured,
   NoReference,  ///< enough markers are read, and their references are being taken
-  OutOfRange,   ///< of the curve
+  OutOfRange,   ///< of the curve, or far out of focus by the light of their fits
   Unclear,      ///< widths that no place, or more than one, of the curve explains, or pixels that
                 ///< no single marker does
   Saturated,
   Dark,         ///< not seen, or too dim to tell z
-  Implausible,  ///< they look otherwise than at their reference, or are away from the others in x,
-                ///< y
+  Implausible,  ///< they look otherwise than at their reference, are away from the others in x, y,
+                ///< or have become brighter than them
   Apart,        ///< they do not agree on a z
   NoMarkers,    ///< none are known, or no frames come
 };
@@ -43,6 +44,7 @@ struct AxialResult {
   AxialReason reason = AxialReason::Dark;  ///< Measured: it counts, if it is of the right role
   bool read = false;                       ///< z_nm, sd_nm and side are of this frame
   double z_nm = 0, sd_nm = 0;              ///< on the curve: its height is in it
+  double off_x = 0, off_y = 0;             ///< AxialReading's
   AxialSide side = AxialSide::Unknown;
   bool referenced = false;  ///< and read: displacement and residual are of this frame
   double displacement_nm = 0, residual_nm = 0;
@@ -66,6 +68,12 @@ struct AxialEstimate {
   /// Mean place of the tracking markers on the curve, from its crossing; only with in_range > 0.
   double from_crossing_nm = 0;
   double curve_below_nm = 0, curve_above_nm = 0;  ///< from that place to the ends of the range
+  /// How far the widths of the markers lie off the curve in the mean over them and the last frames,
+  /// as a share of the curve's; 0 until there are enough frames.
+  double off_curve = 0;
+  /// Of a reflection: something else shines in its region, with its top in this sensor pixel.
+  bool has_company = false;
+  Vec2 company_px = {};
 };
 
 class AxialEstimator {
@@ -76,6 +84,10 @@ class AxialEstimator {
   AxialEstimator(const EstimatorSettings& settings, std::size_t markers);
   /// Heights are read some three times worse than places.
   static constexpr double kFloorShare = 3;
+  /// What a marker's displacement is read off by, as a share of it: pupils differ over a field and
+  /// from the curve's (rms of random ones, docs/measured/benchmarks.md). One half of its variance
+  /// counts in each marker's vote; the other, the curve's own, is told nowhere.
+  static constexpr double kScaleShare = 0.033;
 
   /// References that were taken before, in the order of the markers and after the drift estimator's
   /// set_references(); without a z where they have none.
@@ -86,7 +98,10 @@ class AxialEstimator {
                               std::span<const MarkerObservation> observations,
                               const DriftEstimator& lateral) noexcept;
   /// The next frame's curve is another one: a new zero.
-  void change_curve() noexcept { rebase_pending_ = true; }
+  void change_curve() noexcept {
+    rebase_pending_ = true;
+    off_curve_frames_ = 0;
+  }
   /// As DriftEstimator's.
   void restart_average() noexcept { averaged_ = 0; }
   /// The mean of so many good frames, from the next one on, becomes the zero of z, while x and y
@@ -97,6 +112,8 @@ class AxialEstimator {
   /// The zero stays, whatever x and y do with theirs: z is held.
   void keep_zero(bool kept) noexcept { kept_ = kept; }
 
+  /// Of the last frame.
+  const AxialEstimate& estimate() const noexcept { return estimate_; }
   std::span<const AxialResult> results() const noexcept { return results_; }
   /// Adds the z of the reference of a marker, where it has one.
   void add_reference(std::size_t i, MarkerReference& reference) const noexcept;
@@ -124,6 +141,7 @@ class AxialEstimator {
   void read(const BrightnessCurves& curves, const FitUnits& units, Observations observations,
             const DriftEstimator& lateral) noexcept;
   bool rebase(const DriftEstimator& lateral) noexcept;
+  void refuse_grown(const DriftEstimator& lateral) noexcept;
   Consensus measure(const DriftEstimator& lateral) noexcept;
   Consensus agree(MarkerRole role, const DriftEstimator& lateral) noexcept;
   Vote vote_of(std::size_t i) const noexcept;
@@ -146,6 +164,7 @@ class AxialEstimator {
   RobustLimits limits_;
   std::vector<AxialResult> results_;
   std::vector<Track> tracks_;
+  std::vector<FitLight> lights_;
   std::vector<Vote> votes_;
   std::vector<double> scratch_;
   std::vector<FrameMean> frames_;  ///< ring of average_frames
@@ -160,6 +179,8 @@ class AxialEstimator {
   int alone_left_ = 0;    ///< frames until it has; 0: it takes none
   int frames_taken_ = 0;
   double taken_sum_nm_ = 0;
+  int off_curve_frames_ = 0;
+  double off_x_ = 0, off_y_ = 0;  ///< means over markers and frames
   AxialEstimate estimate_;
 };
 

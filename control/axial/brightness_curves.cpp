@@ -26,12 +26,18 @@ struct Neighbours {
   double mix(double of_bright, double of_dim) const noexcept {
     return of_bright + share * (of_dim - of_bright);
   }
+  double sigma_x_px(double z_nm) const noexcept {
+    return mix(bright.sigma_x_px(z_nm), dim.sigma_x_px(z_nm));
+  }
+  double sigma_y_px(double z_nm) const noexcept {
+    return mix(bright.sigma_y_px(z_nm), dim.sigma_y_px(z_nm));
+  }
   /// How far widths lie off the curve between both at a height, in standard deviations.
   double misfit(const SpotFit& fit, double z_nm) const noexcept {
-    const double x = fit.sigma_x_px - mix(bright.sigma_x_px(z_nm), dim.sigma_x_px(z_nm));
+    const double x = fit.sigma_x_px - sigma_x_px(z_nm);
     const double x2 = x * x, vx = fit.variance.x_px2;
     if (bright.method() == AxialMethod::Defocus) return std::sqrt(x2 / vx);
-    const double y = fit.sigma_y_px - mix(bright.sigma_y_px(z_nm), dim.sigma_y_px(z_nm));
+    const double y = fit.sigma_y_px - sigma_y_px(z_nm);
     const double vy = fit.variance.y_px2, vxy = fit.variance.xy_px2;
     return std::sqrt((x2 * vy - 2 * x * y * vxy + y * y * vx) / (vx * vy - vxy * vxy));
   }
@@ -104,6 +110,8 @@ AxialReading BrightnessCurves::read(const SpotFit& fit) const noexcept {
   }
   const Neighbours pair{curves_[i], curves_[next], share};
   if (!pair.is_single(fit, reading.z_nm)) return {};
+  reading.off_x = fit.sigma_x_px / pair.sigma_x_px(reading.z_nm) - 1;
+  if (by_likelihood()) reading.off_y = fit.sigma_y_px / pair.sigma_y_px(reading.z_nm) - 1;
   reading.sd_nm *= std::max(1.0, pair.misfit(fit, reading.z_nm) / kTrustedSd);
   return reading;
 }

@@ -31,7 +31,7 @@ struct SpotFit {
 /// What makes electrons of a fit's counts.
 struct FitUnits {
   double gain_e_per_adu = 0, offset_adu = 0, read_noise_e = 0;
-  int pixels = 0;  ///< SpotFit::pixels
+  int pixels = 0;  ///< of the ROI; 0: not known
 };
 
 class BrightnessCurves {

@@ -21,11 +21,18 @@ struct ReflectedSpot {
   AxialReason reason = AxialReason::Dark;
   double x_px = 0, y_px = 0;
   double x_sd_px = 0, y_sd_px = 0, sigma_px = 0;
+  double light = 0;          ///< of the spot, in any unit
+  bool has_company = false;  ///< something else shines in the region, with its top here
+  Vec2 company_px = {};
 };
 
 class ReflectionEstimator {
  public:
   static constexpr int kFirstReferenceFrames = 16;
+  /// A spot that is not the one of the reference: its light over that one's, and how far it is off
+  /// the line on which that one moves, in sigmas and as a share of its way (the angle is not known
+  /// better).
+  static constexpr double kMostLight = 2, kMostOffLineSigmas = 1.5, kMostOffLineShare = 0.2;
 
   /// One frame. @param lateral  which has had it; null: there are no markers
   const AxialEstimate& update(const ReflectionSettings& settings, const ReflectedSpot& spot,
@@ -40,10 +47,13 @@ class ReflectionEstimator {
   void keep_zero(bool kept) noexcept { kept_ = kept; }
 
  private:
-  struct Place {
-    double along_px, variance_px2;
+  /// A frame's spot, or the sums or means over frames.
+  struct Look {
+    double along_px = 0, across_px = 0, variance_px2 = 0, sigma_px = 0, light = 0;
   };
-  void take(const Place& place, int frames) noexcept;
+  bool is_another(const ReflectionSettings& settings, const Look& look) const noexcept;
+  void take(const Look& look, int frames) noexcept;
+  void restart(int frames) noexcept;
 
   ReferenceFollower follower_;
   bool kept_ = false;  ///< x and y do not change the zero
@@ -51,8 +61,8 @@ class ReflectionEstimator {
   bool referenced_ = false;
   int left_ = kFirstReferenceFrames;  ///< of a reference of its own; 0: it takes none
   int taken_ = 0;
-  double sum_px_ = 0, variance_sum_px2_ = 0, sigma_sum_px_ = 0;
-  double reference_px_ = 0, reference_variance_px2_ = 0, reference_sigma_px_ = 0;
+  Look sum_;
+  Look reference_;      ///< its light is a slow average
   double mean_px_ = 0;  ///< of the last frames, of which there are averaged_
   int averaged_ = 0;
   AxialEstimate estimate_;

@@ -312,7 +312,7 @@ AxialReading WidthCurve::read(double sigma_x, double sigma_y,
   } else if (best.z_nm > range_.upper_nm || best.at_end) {
     reading.side = AxialSide::Above;
   } else if (std::isfinite(sd)) {
-    reading = {true, best.z_nm, sd, AxialSide::Inside};
+    reading = {.measured = true, .z_nm = best.z_nm, .sd_nm = sd, .side = AxialSide::Inside};
   }
   return reading;
 }

@@ -30,6 +30,7 @@ struct AxialReading {
   bool measured = false;
   double z_nm = 0, sd_nm = 0;
   AxialSide side = AxialSide::Unknown;
+  double off_x = 0, off_y = 0;  ///< of the widths from the curve there, as shares of it
 };
 
 /// The fit's own covariance of the two widths.

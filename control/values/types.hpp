@@ -79,6 +79,8 @@ struct MarkerObservation {
   float sigma_x_sd_px = 0, sigma_y_sd_px = 0;
   float chi_square = 0;    ///< Localization::chi_square
   bool saturated = false;  ///< not fitted, because pixels are
+  /// What pixels around its ROI have; NaN: not looked at.
+  float surroundings_adu = std::numeric_limits<float>::quiet_NaN();
 };
 
 /// One width of a spot that has two: what defocus changes least. The same bits where they are

@@ -8,6 +8,7 @@
 
 #include "base/monotonic.hpp"
 #include "control/axial/axial_drift.hpp"
+#include "daemon/loop/surroundings.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -282,6 +283,11 @@ void TrackingLoop::measure(const camera::Frame& frame) noexcept {
                         .chi_square = fit.chi_square,
                         .saturated = inside && fit.status == fitter::FitStatus::BadInput &&
                                      differ(fits_markers.staging(i), side_px * side_px)};
+    if (settings_.curve && inside) {
+      observations_[i].surroundings_adu =
+          surroundings_adu(frame, last_origins_[i].x_px - frame.offset_x_px,
+                           last_origins_[i].y_px - frame.offset_y_px, side_px);
+    }
   }
   ports_.fit.record(ports_.clock() - cut_ns);
 }
@@ -296,7 +302,7 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& result,
   if (settings_.curve) {
     const int side_px = fitter().roi_px();
     control::FitUnits units = settings_.fit_units;
-    if (settings_.curve->by_likelihood()) units.pixels = side_px * side_px;
+    units.pixels = side_px * side_px;
     result.axial = set_->axial.update(*settings_.curve, units, observations, estimator);
   }
   facts.drift = &result.drift;

@@ -39,6 +39,7 @@ bool are_same(const control::WidthCurve& one, const control::WidthCurve& other) 
 
 config::Config with_curve(config::Config config) {
   config.axial.read = nullptr;
+  config.axial.of_unknown_fits = false;
   if (!config.axial.by_widths()) return config;
   const auto refused = [&](const std::string& why) {
     return config::ConfigError(
@@ -62,6 +63,7 @@ config::Config with_curve(config::Config config) {
       throw refused(
           "it has curves of `dimmer` markers, which only camera.gain_e_per_adu, offset_adu and "
           "read_noise_e tell apart: set these, or take `dimmer` out of the file");
+    config.axial.of_unknown_fits = !file.fits;
     config.axial.read = std::make_shared<const control::BrightnessCurves>(curves_of(file));
   } catch (const control::CurveFileError& error) {  // names the file
     throw config::ConfigError(std::string("axial.curve: ") + error.what());

@@ -20,6 +20,8 @@ using control::AxialReason;
 constexpr double kFarFromCrossingNm = 100;
 /// So near to an end of the curve z is soon out of its range.
 constexpr double kNearEndNm = 100;
+/// Markers that differ in their aberrations are some 2 % off the curve each, not in the mean.
+constexpr double kFarOffCurve = 0.03;
 
 std::string why_no_z(const control::AxialEstimate& z, int needed) {
   const std::string few =
@@ -68,13 +70,14 @@ std::string why_no_reflection(AxialReason reason) {
     case AxialReason::Saturated:
       return "the spot is saturated: less of its light helps";
     case AxialReason::Implausible:
-      return "the spot is much wider or narrower than at its reference";
+      return "the spot is much wider, narrower, brighter or dimmer than at its reference, or off "
+             "its line (axial.reflection.angle_deg)";
     default:
       return "no spot is seen in the region of axial.reflection";
   }
 }
 
-std::string warning_of(const control::AxialEstimate& z, const config::Axial& axial) {
+std::string place_warning(const control::AxialEstimate& z, const config::Axial& axial) {
   const double end_nm = std::min(z.curve_below_nm, z.curve_above_nm);
   if (end_nm < kNearEndNm)
     return fmt::format("the markers are {:.0f} nm from an end of the curve's range",
@@ -86,6 +89,33 @@ std::string warning_of(const control::AxialEstimate& z, const config::Axial& axi
         "brightness or background reads as z",
         off_nm);
   return "";
+}
+
+std::string curve_warning(const control::AxialEstimate& z, const config::Axial& axial) {
+  const std::string off =
+      z.off_curve > kFarOffCurve
+          ? fmt::format("the markers' widths are {:.0f} % off the curve", 100 * z.off_curve)
+          : "";
+  if (axial.of_unknown_fits)
+    return "the curve's file (Picasso's) does not say by which fits and in which ROI it was made" +
+           (off.empty() ? "" : ", and " + off) +
+           ": z may be scaled; make one by `driftfit calibrate-z`";
+  if (!off.empty())
+    return off + ": see whether it is of this lens, and make it anew by `driftfit calibrate-z`";
+  return "";
+}
+
+std::string warning_of(const control::AxialEstimate& z, const config::Axial& axial) {
+  const std::string place = place_warning(z, axial), curve = curve_warning(z, axial);
+  return place + (place.empty() || curve.empty() ? "" : "; ") + curve;
+}
+
+std::string reflection_warning(const control::AxialEstimate& z) {
+  if (!z.has_company) return "";
+  return fmt::format(
+      "something beside the spot shines in the region of axial.reflection, at x {:.0f}, y {:.0f}: "
+      "move the sample or the region, so that it holds the spot alone",
+      z.company_px.x, z.company_px.y);
 }
 
 }  // namespace
@@ -133,7 +163,9 @@ nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, 
        number_or_null(z.from_crossing_nm, placed && axial.method == AxialMethod::Astigmatic)},
       {"range_below_nm", number_or_null(z.curve_below_nm, placed)},
       {"range_above_nm", number_or_null(z.curve_above_nm, placed)},
-      {"warning", placed ? warning_of(z, axial) : ""}};
+      {"warning", placed                          ? warning_of(z, axial)
+                  : current && !axial.by_widths() ? reflection_warning(z)
+                                                  : ""}};
 }
 
 }  // namespace driftd::daemon

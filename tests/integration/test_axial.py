@@ -113,13 +113,36 @@ class Axial(unittest.TestCase):
                 self.assertIsNone(marker[key])
 
 
+def numpy_or_skip(test: unittest.TestCase) -> None:
+    try:
+        import numpy  # noqa: F401
+    except ImportError:
+        test.skipTest("SKIPPED: python3-numpy is not installed")
+
+
+def calibrated(rig) -> dict:
+    """By the curves of a stack of beads behind the pupil, of 3e4 photons."""
+    import numpy as np
+    from pupil_beads import Pupil, World
+    stack = World(Pupil(0.075), np.arange(-500, 501, 25), photons=3e4, seed=11).frames
+    file = rig.folder / "stack.raw"
+    stack.tofile(file)
+    planes, height, width = stack.shape
+    file.with_suffix(".yaml").write_text(f"Width: {width}\nHeight: {height}\nFrames: {planes}\n"
+                                         f"Data Type: {stack.dtype}\nByte Order: '<'\n")
+    subprocess.run([BIN / "driftfit", "calibrate-z", file, "--step-nm", "25", "--pixel-nm", "100", "--roi", "13",
+                    "--gain", "0.5", "--offset", "100", "--read-noise", "1.5", "-o", rig.folder / "curve.yaml"],
+                   check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    return sections(rig)
+
+
 MOVING = ("disturbance:", "disturbance:\n  z:\n    linear_nm_per_s: 10\n    random_walk_nm_per_sqrt_s: 2\n    sines:\n"
                           "      - {amplitude_nm: 30, frequency_hz: 0.5}\n     ")
 BEHIND_A_LENS = changed(DEMO, MOVING, ("  sigma_px: 1.3 ", "  shape: width_curve\n  # "),
                         ("  min_distance_px: 32", "  height_spread_nm: 60\n  min_distance_px: 32"))
-BEHIND_A_PUPIL = changed(DEMO, MOVING, ("  sigma_px: 1.3 ", "  shape: pupil\n  pupil: {numerical_aperture: 1.4, index: 1.518, "
-                                        "wavelength_nm: 800, astigmatism_waves: 0.075}\n  # "),
-                         ("  photons: 30000 ", "  photons: 3000 "))
+PUPIL = ("  sigma_px: 1.3 ", "  shape: pupil\n  pupil: {numerical_aperture: 1.4, index: 1.518, wavelength_nm: 800, "
+         "astigmatism_waves: 0.075}\n  # ")
+BEHIND_A_PUPIL = changed(DEMO, MOVING, PUPIL, ("  photons: 30000 ", "  photons: 3000 "))
 REFLECTED = changed(DEMO, MOVING) + ("\nreflection:\n  photons: 200000\n  x_px: 128\n  y_px: 226\n  px_per_um: 25\n"
                                      "  direction_deg: 90\n  sigma_px: 2\n")
 
@@ -159,25 +182,49 @@ class ByTruth(unittest.TestCase):
 
     def test_dim_markers_by_the_curves_of_a_stack_of_bright_beads(self):
         """By the curve of the bright ones alone they go 0.65 of the way."""
-        try:
-            import numpy as np
-        except ImportError:
-            self.skipTest("SKIPPED: python3-numpy is not installed")
-        from pupil_beads import Pupil, World
-
-        def calibrated(rig) -> dict:
-            stack = World(Pupil(0.075), np.arange(-500, 501, 25), photons=3e4, seed=11).frames
-            file = rig.folder / "stack.raw"
-            stack.tofile(file)
-            planes, height, width = stack.shape
-            file.with_suffix(".yaml").write_text(f"Width: {width}\nHeight: {height}\nFrames: {planes}\n"
-                                                 f"Data Type: {stack.dtype}\nByte Order: '<'\n")
-            subprocess.run([BIN / "driftfit", "calibrate-z", file, "--step-nm", "25", "--pixel-nm",
-                            "100", "--roi", "13", "--gain", "0.5", "--offset", "100", "--read-noise", "1.5",
-                            "-o", rig.folder / "curve.yaml"],
-                           check=True, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-            return sections(rig)
+        numpy_or_skip(self)
         self.check(BEHIND_A_PUPIL, 8, calibrated)
+
+class OutOfFocus(unittest.TestCase):
+    """Behind a pupil the bright middle of the rings has the widths of a marker in focus."""
+
+    def read(self, rig, seconds: float) -> list:
+        """z of the frames from now on."""
+        rig.sleep(0.1)
+        positions = rig.subscribe("position")
+        return [message["z_nm"] for _, message in positions.drain(seconds)]
+
+    def assert_no_z(self, seen: list) -> None:
+        told = [z for z in seen if z is not None]
+        self.assertGreater(len(seen), 10)
+        self.assertEqual(len(told), 0, f"of {len(seen)}, {sum(told) / max(1, len(told)):.1f} nm in the mean")
+
+    def test_a_jump_far_out_of_focus_is_no_z(self):
+        numpy_or_skip(self)
+        with new_rig() as rig:
+            rig.start_locked(changed(DEMO, PUPIL), **calibrated(rig))
+            for away_nm in (1200, 1300, 1400, 1600, -1100, -1200, -1300, -1500):
+                with self.subTest(away_nm=away_nm):
+                    before = [z for z in self.read(rig, 0.3) if z is not None]
+                    self.assertGreater(len(before), 10)
+                    rig.fault("step", z_nm=away_nm)
+                    self.assert_no_z(self.read(rig, 0.5))
+                    rig.fault("step", z_nm=-away_nm)
+
+    def test_a_lock_far_out_of_focus_has_no_z(self):
+        numpy_or_skip(self)
+        with new_rig() as rig:
+            rig.start_locked(changed(DEMO, PUPIL), **calibrated(rig))
+            for away_nm in (1300, -1200):
+                with self.subTest(away_nm=away_nm):
+                    rig.client.unlock()
+                    rig.fault("step", z_nm=away_nm)
+                    rig.sleep(0.2)
+                    rig.client.lock()
+                    self.assert_no_z(self.read(rig, 1))
+                    axial = rig.status()["axial"]
+                    self.assertEqual(axial["valid"], False)
+                    rig.fault("step", z_nm=-away_nm)
 
 
 if __name__ == "__main__":

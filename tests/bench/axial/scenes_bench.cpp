@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: MIT
-// A thousand random samples behind one cylinder lens: what share of the markers' z is read, and
-// what share of that is wrong by more than five of the standard deviations that are told with it. A
-// marker's z counts against its own reference, as the daemon's does: the mean of 50 readings before
-// the sample moved. Table to stdout; --wrong lists each one that is wrong.
+// A thousand random samples behind one cylinder lens: what share of the markers' z counts in the
+// frame after the sample moved, and what share of that is wrong by more than five of the standard
+// deviations that are told with it. By the estimators of the daemon, with a reference of 50 frames
+// before. Table to stdout; --wrong lists each one that is wrong.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <array>
 #include <cstdio>
-#include <optional>
 #include <string>
 
 #include "bench/axial/readings.hpp"
+#include "support/axial_sample.hpp"
 
 namespace driftd::bench {
 namespace {
 
 using simulator::Random;
 
-constexpr int kMarkers = 8, kReference = 50, kFewest = 25;
+constexpr int kMarkers = 8, kReference = 50;
 constexpr double kAstigmatism = 0.075, kReadNoise = 3;
 
 enum class Kind { Clean, Neighbour, NewNeighbour };
@@ -88,67 +87,13 @@ struct Count {
          squares = 0;
 };
 
-struct Reference {
-  double z_nm = 0, variance_nm2 = 0;
-  simulator::Vec2 place_px;
-};
-
-/// None where fewer than half of the exposures gave a z: the daemon takes no such marker.
-std::optional<Reference> reference_of(const AxialSetup& setup, const std::vector<Fit>& fits,
-                                      const control::BrightnessCurves& curves) {
-  Reference mean;
-  double n = 0;
-  for (const Fit& fit : fits) {
-    const auto z = reading_of(setup, fit, curves, kReadNoise);
-    if (!z.measured) continue;
-    mean.z_nm += z.z_nm, mean.variance_nm2 += z.sd_nm * z.sd_nm, n += 1;
-    mean.place_px.x += static_cast<double>(fit.spot.x_px);
-    mean.place_px.y += static_cast<double>(fit.spot.y_px);
-  }
-  if (n < kFewest) return std::nullopt;
-  return Reference{
-      mean.z_nm / n, mean.variance_nm2 / n / n, {mean.place_px.x / n, mean.place_px.y / n}};
-}
-
-/// Whether it moved in x and y as the sample did: what does not is left out by the daemon. 0.1 px
-/// are 10 nm, by which coma moves a marker that rises by 100 nm.
-bool went_along(const Fit& fit, const Reference& before, simulator::Vec2 shift_px) {
-  const auto agrees = [](double off_px, float sd_px) {
-    return std::abs(off_px) < std::max(0.1, 5 * static_cast<double>(sd_px));
-  };
-  return agrees(static_cast<double>(fit.spot.x_px) - before.place_px.x - shift_px.x,
-                fit.spot.x_sd_px) &&
-         agrees(static_cast<double>(fit.spot.y_px) - before.place_px.y - shift_px.y,
-                fit.spot.y_sd_px);
-}
-
-/// The sample's z of a frame by its markers: their mean by weight without those five standard
-/// deviations off the median.
-struct Frame {
-  std::vector<double> off_nm, sd_nm;
-
-  std::optional<double> sds() const {
-    if (off_nm.size() < 3) return std::nullopt;
-    std::vector<double> sorted = off_nm;
-    std::sort(sorted.begin(), sorted.end());
-    const double median = sorted[sorted.size() / 2];
-    double sum = 0, weight = 0;
-    for (std::size_t i = 0; i < off_nm.size(); ++i) {
-      if (std::abs(off_nm[i] - median) > 5 * sd_nm[i]) continue;
-      sum += off_nm[i] / (sd_nm[i] * sd_nm[i]), weight += 1 / (sd_nm[i] * sd_nm[i]);
-    }
-    if (!(weight > 0)) return std::nullopt;
-    return sum / weight * std::sqrt(weight);
-  }
-};
-
 void print(const char* name, const Count& c) {
   std::printf("%-20s %8.0f %7.1f%% %7.1f%% %8.0f %9.2f/1000 | %9.2f/1000 %6.2f\n", name, c.markers,
               100 * c.known / c.markers, 100 * c.read / c.markers, c.wrong, 1000 * c.wrong / c.read,
               1000 * c.wrong_absolute / c.read_absolute, std::sqrt(c.squares / c.read));
 }
 
-int run(int scenes, std::uint64_t seed, bool list, bool one_curve) {
+int run(int scenes, std::uint64_t seed, bool list, bool one_curve, bool surroundings) {
   AxialSetup setup;
   setup.covariance = false;
   Random optics_random(seed, 1);
@@ -165,47 +110,61 @@ int run(int scenes, std::uint64_t seed, bool list, bool one_curve) {
     Random random(seed, 100 + static_cast<std::uint64_t>(i));
     test::AxialScene scene = pupils[static_cast<std::size_t>(12 * random.uniform())];
     scene.set_background(std::exp(between(random, std::log(5.0), std::log(100.0))));
-    Frame frame;
-    for (const Marker& marker : sample_of(random, setup)) {
+    const std::vector<Marker> markers = sample_of(random, setup);
+    test::AxialSample sample(setup, curves, markers.size());
+    const auto spots = [&](std::vector<simulator::Spot> Marker::*when) {
+      test::AxialSample::Markers all_spots;
+      for (const Marker& marker : markers) all_spots.push_back(marker.*when);
+      return all_spots;
+    };
+    sample.reference(scene, spots(&Marker::before), kReference, random, surroundings);
+    const std::uint32_t zero = sample.zeros();
+    std::vector<bool> known;
+    for (std::size_t k = 0; k < markers.size(); ++k) known.push_back(sample.referenced(k));
+    const control::AxialEstimate& z =
+        sample.expose(scene, spots(&Marker::after), 1, random, surroundings);
+    for (std::size_t k = 0; k < markers.size(); ++k) {
+      const Marker& marker = markers[k];
+      const control::AxialResult& result = sample.result(k);
       Count& count = counts[static_cast<std::size_t>(marker.kind)];
-      count.markers += 1, all.markers += 1;
-      const auto before = reference_of(
-          setup, fit_exposures(setup, scene, marker.before, kReference, random), curves);
-      const Fit fit = fit_exposures(setup, scene, marker.after, 1, random)[0];
-      const auto z = reading_of(setup, fit, curves, kReadNoise);
-      if (z.measured) {
-        const double off = std::abs(z.z_nm - marker.after[0].z_nm);
-        for (Count* c : {&count, &all})
-          c->read_absolute += 1, c->wrong_absolute += off > 5 * z.sd_nm ? 1 : 0;
-      }
-      if (!before) continue;
-      count.known += 1, all.known += 1;
-      if (!z.measured || !went_along(fit, *before, marker.shift_px)) continue;
-      const double off = z.z_nm - before->z_nm - marker.moved_nm;
-      const double sd = std::sqrt(z.sd_nm * z.sd_nm + before->variance_nm2);
-      const double sds = off / sd;
-      frame.off_nm.push_back(off), frame.sd_nm.push_back(sd);
-      const bool wrong = std::abs(sds) > 5;
-      for (Count* c : {&count, &all})
-        c->read += 1, c->wrong += wrong ? 1 : 0, c->squares += sds * sds;
-      if (wrong && list) {
-        const auto& spot = marker.after[0];
-        std::printf(
-            "scene %d, %s: z %.0f moved %.0f, %.0f photons over %.0f: off %.0f nm, %.1f sds of "
-            "%.1f; "
-            "sigma %.2f %.2f",
-            i, kKinds[static_cast<std::size_t>(marker.kind)], spot.z_nm, marker.moved_nm,
-            spot.electrons, scene.background_e(), off, sds, z.sd_nm,
-            static_cast<double>(fit.spot.sigma_x_px), static_cast<double>(fit.spot.sigma_y_px));
-        if (marker.after.size() > 1) {
-          const auto& other = marker.after[1];
-          std::printf("; neighbour %.2f at %.1f %.1f px", other.electrons / spot.electrons,
-                      other.x_px - spot.x_px, other.y_px - spot.y_px);
+      const double off_curve = std::abs(result.z_nm - marker.after[0].z_nm);
+      const bool counts_now = z.valid && known[k] && sample.zeros() == zero &&
+                              result.reason == control::AxialReason::Measured;
+      const double off = result.displacement_nm - marker.moved_nm;
+      const double sds = off / sample.sd_nm(k);
+      const bool wrong = counts_now && std::abs(sds) > 5;
+      for (Count* c : {&count, &all}) {
+        c->markers += 1, c->known += known[k] ? 1 : 0;
+        if (result.read) {
+          c->read_absolute += 1;
+          c->wrong_absolute += off_curve > 5 * result.sd_nm ? 1 : 0;
         }
-        std::printf("\n");
+        if (counts_now) c->read += 1, c->wrong += wrong ? 1 : 0, c->squares += sds * sds;
       }
+      if (!wrong || !list) continue;
+      const auto& spot = marker.after[0];
+      std::printf(
+          "scene %d, %s: z %.0f moved %.0f, %.0f photons over %.0f: off %.0f nm, %.1f sds of "
+          "%.1f; sigma %.2f %.2f",
+          i, kKinds[static_cast<std::size_t>(marker.kind)], spot.z_nm, marker.moved_nm,
+          spot.electrons, scene.background_e(), off, sds, sample.sd_nm(k),
+          static_cast<double>(sample.seen(k).sigma_x_px),
+          static_cast<double>(sample.seen(k).sigma_y_px));
+      if (marker.after.size() > 1) {
+        const auto& other = marker.after[1];
+        std::printf("; neighbour %.2f at %.1f %.1f px", other.electrons / spot.electrons,
+                    other.x_px - spot.x_px, other.y_px - spot.y_px);
+      }
+      std::printf("\n");
     }
-    if (const auto sds = frame.sds()) frames += 1, wrong_frames += std::abs(*sds) > 5 ? 1 : 0;
+    if (z.valid && sample.zeros() == zero) {
+      const double off = z.frame_z_nm - markers[0].moved_nm;
+      const bool wrong = off * off > 25 * z.frame_variance_nm2;
+      frames += 1, wrong_frames += wrong ? 1 : 0;
+      if (wrong && list)
+        std::printf("scene %d: frame off %.1f nm of %.0f, sd %.1f, %d markers\n", i, off,
+                    markers[0].moved_nm, std::sqrt(z.frame_variance_nm2), z.markers_used);
+    }
   }
   std::printf("%d samples of %d markers; curve from %.0f to %.0f nm\n", scenes, kMarkers,
               curve.lower_nm(), curve.upper_nm());
@@ -213,7 +172,7 @@ int run(int scenes, std::uint64_t seed, bool list, bool one_curve) {
               "of those read", "by the truth", "rms sd");
   for (std::size_t k = 0; k < counts.size(); ++k) print(kKinds[k], counts[k]);
   print("all", all);
-  std::printf("samples read by three markers or more: %d; wrong: %d\n", frames, wrong_frames);
+  std::printf("samples with a z: %d; wrong: %d\n", frames, wrong_frames);
   return 0;
 }
 
@@ -224,11 +183,12 @@ int main(int argc, char** argv) {
   CLI::App app("z of markers in random samples: read, and wrong in silence");
   int scenes = 1000;
   std::uint64_t seed = 1;
-  bool wrong = false, one_curve = false;
+  bool wrong = false, one_curve = false, blind = false;
   app.add_flag("--one-curve", one_curve, "the curve of markers of 3e4 photons alone");
+  app.add_flag("--no-surroundings", blind, "what is around the ROIs is not looked at");
   app.add_option("--scenes", scenes, "random samples")->capture_default_str();
   app.add_option("--seed", seed, "of them")->capture_default_str();
   app.add_flag("--wrong", wrong, "list each reading that is wrong");
   CLI11_PARSE(app, argc, argv);
-  return driftd::bench::run(scenes, seed, wrong, one_curve);
+  return driftd::bench::run(scenes, seed, wrong, one_curve, !blind);
 }

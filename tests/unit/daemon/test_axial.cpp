@@ -207,6 +207,41 @@ TEST_CASE("status tells of z, or that there is none and why") {
   }
 }
 
+TEST_CASE("status warns of a curve that the markers' widths do not lie on") {
+  config::Config c = config::default_config();
+  c.axial.method = control::AxialMethod::Astigmatic;
+  LoopReport loop;
+  loop.axial = {.valid = true,
+                .reason = control::AxialReason::Measured,
+                .in_range = 9,
+                .curve_below_nm = 400,
+                .curve_above_nm = 400,
+                .off_curve = 0.01};
+  const auto warning = [&] { return axial_json(loop, c, true)["warning"].get<std::string>(); };
+  CHECK(warning() == "");
+  c.axial.of_unknown_fits = true;
+  CHECK_THAT(warning(), contains("Picasso"));
+  CHECK_THAT(warning(), !contains(" % off"));
+  loop.axial.off_curve = 0.06;
+  CHECK_THAT(warning(), contains("6 % off the curve"));
+  c.axial.of_unknown_fits = false;
+  CHECK_THAT(warning(), contains("6 % off the curve"));
+  loop.axial.from_crossing_nm = 200;
+  CHECK_THAT(warning(), contains("200 nm from where both widths are equal"));
+  CHECK_THAT(warning(), contains("6 % off the curve"));
+}
+
+TEST_CASE("status names what shines beside the reflected spot") {
+  config::Config c = config::default_config();
+  c.axial.method = control::AxialMethod::Reflection;
+  LoopReport loop;
+  loop.axial.has_company = true;
+  loop.axial.company_px = {110, 40};
+  CHECK_THAT(axial_json(loop, c, true)["warning"].get<std::string>(), contains("at x 110, y 40"));
+  loop.axial.has_company = false;
+  CHECK(axial_json(loop, c, true)["warning"] == "");
+}
+
 TEST_CASE("rows have z where it was measured, and NaN elsewhere") {
   FrameResult result;
   CHECK(std::isnan(frame_row(result, 0, 0).z_nm));
