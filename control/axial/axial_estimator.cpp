@@ -27,6 +27,8 @@ void add_sample(double value, int count, double& mean, double& m2) noexcept {
   m2 += before * (value - mean);
 }
 
+}  // namespace
+
 SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept {
   const double x_px2 = static_cast<double>(o.sigma_x_sd_px) * static_cast<double>(o.sigma_x_sd_px);
   const double y_px2 = static_cast<double>(o.sigma_y_sd_px) * static_cast<double>(o.sigma_y_sd_px);
@@ -40,8 +42,6 @@ SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept {
           .chi_square = static_cast<double>(o.chi_square),
           .pixels = units.pixels};
 }
-
-}  // namespace
 
 AxialEstimator::AxialEstimator(const EstimatorSettings& settings, std::size_t markers)
     : settings_(settings),

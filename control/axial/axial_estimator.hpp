@@ -38,6 +38,9 @@ enum class AxialReason : std::uint8_t {
 };
 const char* name_of(AxialReason reason) noexcept;
 
+/// A marker's fit in electrons.
+SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept;
+
 /// A marker's part in one frame.
 struct AxialResult {
   AxialReason reason = AxialReason::Dark;  ///< Measured: it counts, if it is of the right role

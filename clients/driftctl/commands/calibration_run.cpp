@@ -87,9 +87,8 @@ class CalibrationRun {
 
  private:
   void start(const CalibrationRequest& request) {
-    json command{{"command", "calibrate"}};
-    if (request.excursion_nm) command["excursion_nm"] = *request.excursion_nm;
-    if (request.seconds) command["seconds"] = *request.seconds;
+    json command = request.fields;
+    command["command"] = "calibrate";
     json reply;
     try {
       reply = client_.request(command).body;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/driftfit/dimmer_curves.hpp"
+#include "control/axial/calibration/dimmer_curves.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,12 +7,10 @@
 
 #include "base/median.hpp"
 #include "control/axial/brightness_curves.hpp"
-#include "tools/driftfit/bead_curve.hpp"
+#include "control/axial/calibration/bead_curve.hpp"
 
-namespace driftd::tools {
+namespace driftd::control {
 namespace {
-
-using control::WidthCurve;
 
 constexpr double kLevels[] = {3, 9, 20};  // over the beads' own
 constexpr double kFewestPhotons = 1000;
@@ -84,7 +82,7 @@ class Curves {
       }
     }
     if (2 * widths.size() < made_.planes.size() * made_.beads.size())
-      throw control::WidthCurveError("most beads are too dim to fit");
+      throw WidthCurveError("most beads are too dim to fit");
     const BeadCurve fitted = fit_bead_curve(widths, made_.beads.size(), 2);
     const auto dimness = points(dimmer.beads, &BeadFit::dimness);
     std::vector<WidthCurve::Knot> knots;
@@ -171,13 +169,13 @@ CurvesByBrightness curves_by_brightness(const AxialCalibration& made, const ZSta
     std::vector<WidthCurve> together{all.curve};
     for (const DimmerBeads& level : dimmer) {
       together.push_back(curves.of_dimmer(level));
-      const control::BrightnessCurves checked(together);
+      const BrightnessCurves checked(together);
       all.dimmer.push_back(together.back());
     }
-  } catch (const control::WidthCurveError&) {
+  } catch (const WidthCurveError&) {
     // Those until now do.
   }
   return all;
 }
 
-}  // namespace driftd::tools
+}  // namespace driftd::control

@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: MIT
+#include "control/axial/calibration/sweep_analysis.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/median.hpp"
+#include "control/axial/calibration/curve_picture.hpp"
+#include "control/axial/calibration/dimmer_curves.hpp"
+#include "control/axial/calibration/sweep_stage.hpp"
+
+namespace driftd::control {
+namespace {
+
+/// Of the frames of a place, of a marker that counts there.
+constexpr double kSeenShare = 0.5;
+constexpr double kMostWobbleNm = 30, kWobbleWithinNm = 100, kMostLightChange = 0.1;
+/// How far the curve reaches beyond the sample's place.
+constexpr double kBesideAstigmaticNm = 200, kBesideDefocusNm = 100;
+constexpr double kFarFromCrossingNm = 100;
+/// Widths change by less than so much, and than so many standard deviations of a place: noise.
+constexpr double kStillPx = 0.02, kStillSds = 8;
+/// A gain that the curve until now tells otherwise by more is told.
+constexpr double kSameGain = 0.05, kLeastSlope = 0.05;
+constexpr double kGainWithinNm = 200;
+
+/// By the markers' widths.
+class WidthSweep {
+ public:
+  WidthSweep(const SweepRecord& record, const SweepContext& context, const SweepStage& stage,
+             SweepFindings& findings)
+      : record_(record),
+        context_(context),
+        stage_(stage),
+        findings_(findings),
+        places_(record.plan().places()) {}
+
+  void measure() {
+    check_light();
+    const ZStackBeads beads = beads_of_steps();
+    check_moved(beads);
+    CalibrationSettings settings{
+        .method = context_.method,
+        .z_nm = {},
+        .step = {},
+        .planes = PlanesUsed::All,
+        .pixel_nm = context_.fits.pixel_size_nm,
+        .step_nm = record_.plan().settings().step_nm,
+        .is_sweep = true,
+        .frames_averaged = 2.0 * record_.plan().settings().frames_per_place};
+    settings.z_nm.resize(beads.planes);
+    for (const std::size_t p : stage_.places_of(SweepPart::Up))
+      settings.z_nm[places_[p].step] = places_[p].z_nm;
+    for (std::size_t s = 0; s < beads.planes; ++s) settings.step.push_back(s);
+    AxialCalibration made = make_curve(beads, settings);
+    findings_.warnings = made.warnings;
+    PlaceReadings read(places_.size());
+    for (std::size_t p = 0; p < places_.size(); ++p)
+      if (places_[p].is_measured()) read[p] = read_at(p, made);
+    judge_settling(made);
+    stage_.judge(read);
+    if (!made.uneven.empty()) fail_sweep(CalibrationFault::Uneven, made.uneven);
+    stage_.check_steps(read);
+    judge_wobble(made);
+    describe(made, beads, settings);
+    check_lock_point(made.curve);
+    stage_.check_noise();
+    compare_with_curve(beads);
+    draw(std::move(made));
+  }
+
+ private:
+  /// The marker's mean over all frames of these places.
+  [[nodiscard]] BeadFit fit_at(std::initializer_list<std::size_t> places,
+                               std::size_t marker) const {
+    BeadFit fit{.fitted = true};
+    const double share = 1.0 / static_cast<double>(places.size());
+    for (const std::size_t p : places) {
+      const MarkerAtPlace& m = record_.at(p, marker);
+      if (m.frames == 0 || m.saturated > 0 || m.frames < kSeenShare * record_.visit(p).frames)
+        return {};
+      const double weight = share / m.frames;
+      fit.x_px += weight * m.x_px;
+      fit.y_px += weight * m.y_px;
+      fit.sigma_x_px += weight * m.sigma_x_px;
+      fit.sigma_y_px += weight * m.sigma_y_px;
+      fit.variance.x_px2 += weight * weight * m.variance_x_px2;
+      fit.variance.y_px2 += weight * weight * m.variance_y_px2;
+      fit.photons += weight * m.electrons;
+      fit.background_e += weight * m.background_e;
+      fit.dimness += weight * m.dimness;
+      fit.excess += weight * m.excess;
+    }
+    return fit;
+  }
+
+  /// Of each step up and down together: hysteresis and a steady drift cancel.
+  [[nodiscard]] ZStackBeads beads_of_steps() const {
+    ZStackBeads beads;
+    beads.beads = record_.markers();
+    beads.planes = record_.plan().steps();
+    beads.roi_px = context_.fits.roi_px;
+    beads.fits.resize(beads.planes * beads.beads);
+    const std::vector<std::size_t> up = stage_.steps_of(SweepPart::Up);
+    const std::vector<std::size_t> down = stage_.steps_of(SweepPart::Down);
+    for (std::size_t s = 0; s < beads.planes; ++s) {
+      beads.frames.push_back(static_cast<std::int64_t>(s));
+      for (std::size_t i = 0; i < beads.beads; ++i) {
+        beads.fits[s * beads.beads + i] = fit_at({up[s], down[s]}, i);
+        for (const std::size_t p : {up[s], down[s]})
+          beads.saturated += record_.at(p, i).saturated > 0 ? 1U : 0U;
+      }
+    }
+    return beads;
+  }
+
+  void check_light() {
+    const std::vector<std::size_t> starts = stage_.places_of(SweepPart::Start);
+    std::vector<double> changes;
+    std::size_t seen = 0;
+    for (std::size_t i = 0; i < record_.markers(); ++i) {
+      const BeadFit first = fit_at({starts.front()}, i), last = fit_at({starts.back()}, i);
+      seen += first.fitted ? 1 : 0;
+      if (first.fitted && last.fitted && first.photons > 0)
+        changes.push_back(last.photons / first.photons - 1);
+    }
+    if (seen == 0)
+      fail_sweep(
+          CalibrationFault::FewBeads,
+          fmt::format("none of {} markers was fitted where the sweep began: see light and focus, "
+                      "`driftctl markers`",
+                      record_.markers()));
+    if (changes.empty())
+      fail_sweep(CalibrationFault::Light,
+                 "at the end of the sweep no marker was seen any more that had been at its begin");
+    findings_.light_change = median(std::move(changes));
+    if (std::abs(*findings_.light_change) > kMostLightChange)
+      fail_sweep(
+          CalibrationFault::Light,
+          fmt::format("the markers became {:.0f} % {} from the first visit of the start to the "
+                      "last, allowed are {:g} %: they bleach, or the lamp or the exposure "
+                      "changed; less light, a shorter sweep",
+                      100 * std::abs(*findings_.light_change),
+                      *findings_.light_change > 0 ? "brighter" : "dimmer", 100 * kMostLightChange));
+  }
+
+  void check_moved(const ZStackBeads& beads) const {
+    double change = 0, noise = 0;
+    const bool two = context_.method == AxialMethod::Astigmatic;
+    for (const auto& [width, variance] : {std::pair{&BeadFit::sigma_x_px, &WidthVariance::x_px2},
+                                          std::pair{&BeadFit::sigma_y_px, &WidthVariance::y_px2}}) {
+      if (width == &BeadFit::sigma_y_px && !two) continue;
+      std::vector<double> means(beads.beads, 0), counts(beads.beads, 0);
+      for (std::size_t s = 0; s < beads.planes; ++s)
+        for (std::size_t i = 0; i < beads.beads; ++i)
+          if (const BeadFit& fit = beads.at(s, i); fit.fitted) means[i] += fit.*width, ++counts[i];
+      double least = 1e9, most = -1e9;
+      std::vector<double> noises;
+      for (std::size_t s = 0; s < beads.planes; ++s) {
+        std::vector<double> off, sds;
+        for (std::size_t i = 0; i < beads.beads; ++i) {
+          const BeadFit& fit = beads.at(s, i);
+          if (!fit.fitted) continue;
+          off.push_back(fit.*width - means[i] / counts[i]);
+          sds.push_back(std::sqrt(fit.variance.*variance));
+        }
+        if (off.empty()) continue;
+        noises.push_back(kMedianSd * median(sds) / std::sqrt(static_cast<double>(off.size())));
+        const double here = median(off);
+        least = std::min(least, here), most = std::max(most, here);
+      }
+      change = std::max(change, most - least);
+      noise = std::max(noise, median(noises));
+    }
+    if (change > std::max(kStillPx, kStillSds * noise)) return;
+    fail_sweep(
+        CalibrationFault::Still,
+        fmt::format("the widths of the markers changed by {:.3f} px over {:g} nm, no more than "
+                    "noise: the stage of z does not move the sample. Does its driver run, follow "
+                    "the topic `axial`, and have the right axis?",
+                    std::max(change, 0.0), 2 * record_.plan().settings().range_nm));
+  }
+
+  /// By the curve, the markers' heights taken out.
+  [[nodiscard]] std::optional<PlaceReading> read_at(std::size_t place, const AxialCalibration& made,
+                                                    std::vector<BeadReading>* rows = nullptr,
+                                                    std::size_t plane = 0) const {
+    std::vector<double> z, sd;
+    for (std::size_t k = 0; k < made.beads.size(); ++k) {
+      const BeadFit fit = fit_at({place}, made.beads[k]);
+      if (!fit.fitted) continue;
+      const AxialReading r = made.curve.read(fit.sigma_x_px, fit.sigma_y_px, fit.variance);
+      if (rows != nullptr)
+        rows->push_back({plane, made.beads[k],
+                         places_[place].z_nm + made.heights_nm[k] - made.zero_nm, r,
+                         places_[place].part == SweepPart::Down});
+      if (!r.measured) continue;
+      z.push_back(r.z_nm - made.heights_nm[k]);
+      sd.push_back(r.sd_nm);
+    }
+    if (z.empty() || 2 * z.size() < made.beads.size()) return std::nullopt;
+    const double noise = kMedianSd * median(sd) / std::sqrt(static_cast<double>(z.size()));
+    return PlaceReading{median(z), std::hypot(noise, kLeastPlaceSdNm)};
+  }
+
+  /// Between both halves of the time at a place, along the way that it had come.
+  void judge_settling(const AxialCalibration& made) {
+    double sum = 0, squares = 0, count = 0;
+    for (std::size_t p = 0; p < places_.size(); ++p) {
+      const SweepPart part = places_[p].part;
+      if (part != SweepPart::Up && part != SweepPart::Down) continue;
+      const double z = places_[p].z_nm - made.zero_nm;
+      if (z < made.curve.lower_nm() || z > made.curve.upper_nm()) continue;
+      std::vector<double> moved;
+      for (std::size_t k = 0; k < made.beads.size(); ++k) {
+        const MarkerAtPlace& m = record_.at(p, made.beads[k]);
+        const int early = m.frames - m.late_frames;
+        if (m.late_frames == 0 || early == 0 || !(m.variance_x_px2 > 0)) continue;
+        const double at = z + made.heights_nm[k];
+        const double x = m.late_x_px / m.late_frames - (m.sigma_x_px - m.late_x_px) / early;
+        const double y = m.late_y_px / m.late_frames - (m.sigma_y_px - m.late_y_px) / early;
+        const double sx = made.curve.sigma_x_px_per_nm(at), sy = made.curve.sigma_y_px_per_nm(at);
+        const bool two = made.curve.method() == AxialMethod::Astigmatic && m.variance_y_px2 > 0;
+        const double wx = 1 / m.variance_x_px2, wy = two ? 1 / m.variance_y_px2 : 0;
+        const double gain = sx * sx * wx + sy * sy * wy;
+        if (gain > 0) moved.push_back((sx * x * wx + sy * y * wy) / gain);
+      }
+      if (moved.empty()) continue;
+      const double here = (part == SweepPart::Up ? 1 : -1) * median(moved);
+      sum += here, squares += here * here, ++count;
+    }
+    if (count < 4) return;
+    const double mean = sum / count;
+    stage_.check_settling(mean, std::sqrt(std::max(squares / count - mean * mean, 0.0) / count));
+  }
+
+  void judge_wobble(const AxialCalibration& made) {
+    std::vector<double> ranges;
+    std::size_t bad = 0;
+    for (const std::size_t i : made.beads) {
+      double low[2] = {1e9, 1e9}, high[2] = {-1e9, -1e9};
+      for (std::size_t p = 0; p < places_.size(); ++p) {
+        if (!places_[p].is_measured() || std::abs(places_[p].z_nm) > kWobbleWithinNm) continue;
+        const BeadFit own = fit_at({p}, i);
+        if (!own.fitted) continue;
+        std::vector<double> x, y;
+        for (const std::size_t other : made.beads) {
+          const BeadFit fit = fit_at({p}, other);
+          const BeadFit first = fit_at({stage_.places_of(SweepPart::Start).front()}, other);
+          if (!fit.fitted || !first.fitted) continue;
+          x.push_back(fit.x_px - first.x_px), y.push_back(fit.y_px - first.y_px);
+        }
+        if (x.empty()) continue;
+        const double off[2] = {own.x_px - median(x), own.y_px - median(y)};
+        for (int a = 0; a < 2; ++a)
+          low[a] = std::min(low[a], off[a]), high[a] = std::max(high[a], off[a]);
+      }
+      const double range =
+          context_.fits.pixel_size_nm * std::max(high[0] - low[0], high[1] - low[1]);
+      if (!(range >= 0)) continue;
+      ranges.push_back(range);
+      bad += range > kMostWobbleNm ? 1 : 0;
+    }
+    findings_.wobble_nm = median(ranges);
+    if (2 * bad > ranges.size())
+      fail_sweep(
+          CalibrationFault::Wobble,
+          fmt::format("{} of {} markers moved sideways by themselves by more than {:g} nm within "
+                      "{:g} nm of z: they are loose or no single beads, or the optics have much "
+                      "coma",
+                      bad, ranges.size(), kMostWobbleNm, kWobbleWithinNm));
+    if (bad > 0)
+      warn(fmt::format("{} of {} markers moved sideways by themselves by more than {:g} nm", bad,
+                       ranges.size(), kMostWobbleNm));
+  }
+
+  /// The stage's gain by the curve until now: reading over way, of each marker near the start.
+  void compare_with_curve(const ZStackBeads& beads) {
+    if (context_.curve == nullptr) return;
+    const WidthCurve& before = context_.curve->curves().front();
+    if (before.method() != context_.method) return;
+    std::vector<double> slopes;
+    std::vector<double> z_of(beads.planes);
+    for (const std::size_t p : stage_.places_of(SweepPart::Up))
+      z_of[places_[p].step] = places_[p].z_nm;
+    for (std::size_t i = 0; i < beads.beads; ++i) {
+      double n = 0, z = 0, r = 0, zz = 0, zr = 0;
+      for (std::size_t s = 0; s < beads.planes; ++s) {
+        const BeadFit& fit = beads.at(s, i);
+        if (!fit.fitted || std::abs(z_of[s]) > kGainWithinNm) continue;
+        const AxialReading read = before.read(fit.sigma_x_px, fit.sigma_y_px, fit.variance);
+        if (!read.measured) continue;
+        n += 1, z += z_of[s], r += read.z_nm, zz += z_of[s] * z_of[s], zr += z_of[s] * read.z_nm;
+      }
+      const double spread = n * zz - z * z;
+      if (n >= 4 && spread > 0) slopes.push_back((n * zr - z * r) / spread);
+    }
+    if (slopes.empty()) return;
+    const double slope = median(slopes);
+    if (std::abs(slope) < kLeastSlope) return;
+    findings_.gain_by_curve = context_.stage_gain / slope;
+    if (std::abs(slope - 1) > kSameGain)
+      warn(fmt::format(
+          "by the curve until now the sample went {:.2f} times as far as the stage "
+          "was told{}: either that curve is wrong, and the new one takes its place, "
+          "or axial.stage.gain is to be {:.3g}",
+          std::abs(slope), slope < 0 ? ", and the other way" : "", *findings_.gain_by_curve));
+  }
+
+  [[nodiscard]] static AxialCalibration make_curve(const ZStackBeads& beads,
+                                                   const CalibrationSettings& settings) {
+    try {
+      return calibrate_axial(beads, settings);
+    } catch (const CalibrationError& error) {
+      if (beads.saturated == 0) throw;
+      fail_sweep(error.fault,
+                 fmt::format("{} of {} images of markers were saturated, less light or a shorter "
+                             "exposure helps; of the others: {}",
+                             beads.saturated, 2 * beads.planes * beads.beads, error.what()));
+    }
+  }
+
+  void describe(const AxialCalibration& made, const ZStackBeads& beads,
+                const CalibrationSettings& settings) {
+    SweepFindings& f = findings_;
+    const CurvesByBrightness curves = curves_by_brightness(made, beads, {}, settings);
+    f.from_crossing_nm =
+        -made.zero_nm -
+        (made.curve.method() == AxialMethod::Astigmatic ? made.curve.crossing_nm() : 0.0);
+    f.lower_nm = made.curve.lower_nm(), f.upper_nm = made.curve.upper_nm();
+    f.crossing_sigma_px = made.curve.sigma_x_px(0);
+    f.scatter_factor = made.curve.scatter_factor();
+    f.photons = made.photons;
+    f.marker_sd_nm = made.predicted_sd_nm;
+    f.markers_used = made.beads.size();
+    f.markers_left_out = record_.markers() - made.beads.size();
+    f.predicted_sd_nm = made.predicted_sd_nm / std::sqrt(static_cast<double>(made.beads.size()));
+    double heights = 0;
+    for (const double h : made.heights_nm) heights += h * h;
+    f.heights_nm = std::sqrt(heights / static_cast<double>(made.heights_nm.size()));
+    f.heights_tilt_nm_per_um = made.tilt_nm_per_um;
+    if (made.held_out) f.held_out_nm = made.held_out->rms_nm();
+    f.curve = CurveFile{.curve = curves.curve,
+                        .fits = context_.fits,
+                        .notes = {.source = context_.source,
+                                  .photons = made.photons,
+                                  .predicted_sd_nm = made.predicted_sd_nm}};
+  }
+
+  void check_lock_point(const WidthCurve& curve) {
+    const bool astigmatic = curve.method() == AxialMethod::Astigmatic;
+    const double beside = astigmatic ? kBesideAstigmaticNm : kBesideDefocusNm;
+    const double at = findings_.from_crossing_nm;
+    if (at - curve.lower_nm() < beside || curve.upper_nm() - at < beside)
+      fail_sweep(
+          CalibrationFault::LockPoint,
+          fmt::format("the sample is at {:+.0f} nm of the curve, which is read from {:.0f} to "
+                      "{:.0f} nm, needed are {:g} nm to either side: focus {} by {:.0f} nm, and "
+                      "sweep again",
+                      at, curve.lower_nm(), curve.upper_nm(), beside,
+                      at > curve.crossing_nm() ? "so that the sample goes down"
+                                               : "so that the sample goes up",
+                      std::abs(at - curve.crossing_nm())));
+    if (astigmatic && std::abs(at) > kFarFromCrossingNm)
+      warn(
+          fmt::format("the sample is {:+.0f} nm from where both widths are equal: so far away a "
+                      "change of brightness or background reads as z; move it there before the "
+                      "lock",
+                      at));
+  }
+
+  /// Both ways apart: those down are hollow.
+  void draw(AxialCalibration made) {
+    ZStackBeads beads;
+    beads.beads = record_.markers();
+    made.readings.clear();
+    for (const SweepPart part : {SweepPart::Up, SweepPart::Down}) {
+      for (const std::size_t p : stage_.places_of(part)) {
+        (void)read_at(p, made, &made.readings, beads.planes++);
+        for (std::size_t i = 0; i < beads.beads; ++i) beads.fits.push_back(fit_at({p}, i));
+      }
+    }
+    findings_.picture = curve_picture(made, beads, context_.source + "; hollow: on the way down");
+  }
+
+  void warn(std::string text) { findings_.warnings.push_back(std::move(text)); }
+
+  const SweepRecord& record_;
+  const SweepContext& context_;
+  const SweepStage& stage_;
+  SweepFindings& findings_;
+  const std::vector<SweepPlace>& places_;
+};
+
+}  // namespace
+
+SweepFindings analyse_sweep(const SweepRecord& record, const SweepContext& context) {
+  SweepFindings findings;
+  const SweepStage stage(record, context, findings);
+  stage.check_recorded();
+  stage.find_tilt();
+  if (context.method == AxialMethod::Reflection)
+    measure_spot(record, stage, findings);
+  else
+    WidthSweep(record, context, stage, findings).measure();
+  return findings;
+}
+
+}  // namespace driftd::control
