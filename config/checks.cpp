@@ -44,12 +44,11 @@ int largest_adu(const Config& config) {
   return 65535;
 }
 
-void check_stage(const Stage& stage, Conflicts& conflicts) {
+void check_resonance(const char* key, double resonance_hz, Conflicts& conflicts) {
   constexpr double kLeastHz = 0.1;
-  if (stage.resonance_hz > 0 && stage.resonance_hz < kLeastHz)
-    conflicts.push_back({{"stage.resonance_hz"},
-                         number(stage.resonance_hz) + " Hz",
-                         "0, or " + number(kLeastHz) + " Hz and more"});
+  if (resonance_hz > 0 && resonance_hz < kLeastHz)
+    conflicts.push_back(
+        {{key}, number(resonance_hz) + " Hz", "0, or " + number(kLeastHz) + " Hz and more"});
 }
 
 void check_timing(const Camera& camera, Conflicts& conflicts) {
@@ -291,6 +290,24 @@ void check_fits_of_z(const Config& config, Conflicts& conflicts) {
   }
 }
 
+void check_hold_of_z(const Config& config, Conflicts& conflicts) {
+  const Axial& axial = config.axial;
+  if (axial.hold && axial.method == control::AxialMethod::None)
+    conflicts.push_back({{"axial.hold", "axial.method"},
+                         "true without axial.method",
+                         "a method by which z is measured"});
+  if (axial.step_limit_nm > axial.range_limit_nm)
+    conflicts.push_back({{"axial.step_limit_nm", "axial.range_limit_nm"},
+                         number(axial.step_limit_nm) + " nm with axial.range_limit_nm " +
+                             number(axial.range_limit_nm),
+                         "at most axial.range_limit_nm"});
+  constexpr double kLeastGain = 0.01;
+  if (!(std::abs(config.axial_stage.gain) >= kLeastGain))
+    conflicts.push_back({{"axial.stage.gain"},
+                         number(config.axial_stage.gain),
+                         number(kLeastGain) + " or more, or " + number(-kLeastGain) + " or less"});
+}
+
 void check_reflection(const Config& config, Conflicts& conflicts) {
   const Reflection& reflection = config.reflection;
   if (reflection.nm_per_px == 0) {
@@ -498,7 +515,9 @@ std::vector<Conflict> find_conflicts(const Config& config) {
     check_transport(config.camera, conflicts);
   }
   if (config.camera.source == Source::Replay) check_replay(config.replay, conflicts);
-  check_stage(config.stage, conflicts);
+  check_resonance("stage.resonance_hz", config.stage.resonance_hz, conflicts);
+  check_resonance("axial.stage.resonance_hz", config.axial_stage.resonance_hz, conflicts);
+  check_hold_of_z(config, conflicts);
   check_pixels(config, conflicts);
   const bool listed = config.markers.mode == MarkerMode::List;
   const Config sized = listed ? with_sizes(config) : config;

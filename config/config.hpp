@@ -116,10 +116,19 @@ struct Axial {
   /// What the daemon read from it (daemon/setup/axial_curve.hpp); none: there is no such method.
   std::shared_ptr<const control::BrightnessCurves> read = nullptr;
 
+  bool hold;  ///< a plain `lock` holds z, too
+  double step_limit_nm, rate_limit_nm_per_s, range_limit_nm, travel_limit_nm;
+  double max_jump_nm, max_drift_nm_per_s;
+
   /// z is read from the widths of markers.
   bool by_widths() const noexcept {
     return method == control::AxialMethod::Astigmatic || method == control::AxialMethod::Defocus;
   }
+};
+
+/// Section axial.stage: how the stage of z stands to the sample, and how fast it answers.
+struct AxialStage {
+  double gain, delay_us, time_constant_us, resonance_hz, damping;
 };
 
 /// Section axial.reflection: a square part of the sensor, and how a spot in it moves with z.
@@ -142,7 +151,7 @@ struct Lock {
 
 /// When images may be taken of the sample.
 struct Gate {
-  double tolerance_nm;
+  double tolerance_nm, z_tolerance_nm;
   double average_s;
 };
 
@@ -219,6 +228,7 @@ struct Config : Settings {
   Markers markers;
   Drift drift;
   Axial axial;
+  AxialStage axial_stage;
   Reflection reflection;
   Lock lock;
   Gate gate;

@@ -49,7 +49,9 @@ std::span<const Section> sections() {
       {"fitter.cuda", "The GPU. Read only with `fitter.backend: cuda` or `auto`."},
       {"markers", "Which spots are tracked."},
       {"drift", "How the markers' displacements become one drift."},
-      {"axial", "Whether z is measured, and how (docs/use/axial.md)."},
+      {"axial", "Whether z is measured and held, and how (docs/use/axial.md)."},
+      {"axial.stage",
+       "How the stage of z moves the sample, and how fast it answers. Read only where z is held."},
       {"axial.reflection",
        "The spot of light that the cover glass reflects onto the camera. Read only with "
        "`axial.method: reflection`."},

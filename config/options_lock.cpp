@@ -90,6 +90,13 @@ std::vector<Option> gate_section() {
            .max = 100'000,
            .above_min = true,
            .reload = Reload::Live}),
+      row<&Config::gate, &Gate::z_tolerance_nm>("gate.z_tolerance_nm", 5,
+                                                {.text = "The same for z, while z is locked.",
+                                                 .unit = "nm",
+                                                 .min = 0,
+                                                 .max = 100'000,
+                                                 .above_min = true,
+                                                 .reload = Reload::Live}),
       row<&Config::gate, &Gate::average_s>(
           "gate.average_s", 0.1,
           {.text = "The rms is over about so long (8 frames at least), and the sample has to lie "

@@ -200,6 +200,99 @@ std::vector<Option> axial_options() {
                    "calibrate-z` makes it from a stack; Picasso's calibration is read, too. It "
                    "belongs to its fits: `fitter.roi_px` `auto` takes the curve's.",
            .reload = Reload::Idle}),
+      row<&Config::axial, &Axial::hold>(
+          "axial.hold", false,
+          {.text = "`true`: a `lock` that names no axes holds z, too, by a lock of its own, and "
+                   "`lock.at_start` likewise; it takes a stage that moves along z. `false`: z is "
+                   "measured, and held only by `lock` with the axes `z` or `xyz`.",
+           .reload = Reload::Live}),
+      row<&Config::axial, &Axial::step_limit_nm>(
+          "axial.step_limit_nm", 10,
+          {.text = "Of the correction of z: as control.step_limit_nm.",
+           .unit = "nm",
+           .min = 0,
+           .max = 10'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::axial, &Axial::rate_limit_nm_per_s>(
+          "axial.rate_limit_nm_per_s", 1000,
+          {.text = "Of the correction of z: as control.rate_limit_nm_per_s.",
+           .unit = "nm/s",
+           .min = 0,
+           .max = 1'000'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::axial, &Axial::range_limit_nm>(
+          "axial.range_limit_nm", 2000,
+          {.text = "Largest correction of z from the stage's place where its lock engaged. Beyond "
+                   "the curve there is no z to hold: its range less 150 nm is enough.",
+           .unit = "nm",
+           .min = 0,
+           .max = 1'000'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::axial, &Axial::travel_limit_nm>(
+          "axial.travel_limit_nm", 2000,
+          {.text = "Of the stage of z: as control.travel_limit_nm.",
+           .unit = "nm",
+           .min = 0,
+           .max = 1'000'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::axial, &Axial::max_jump_nm>(
+          "axial.max_jump_nm", 150,
+          {.text = "Of z: as lock.max_jump_nm.",
+           .unit = "nm",
+           .min = 0,
+           .max = 100'000,
+           .above_min = true,
+           .reload = Reload::Live}),
+      row<&Config::axial, &Axial::max_drift_nm_per_s>(
+          "axial.max_drift_nm_per_s", 20,
+          {.text = "Of z: as lock.max_drift_nm_per_s.",
+           .unit = "nm/s",
+           .min = 0,
+           .max = 100'000,
+           .reload = Reload::Live}),
+  };
+}
+
+std::vector<Option> axial_stage_options() {
+  return {
+      row<&Config::axial_stage, &AxialStage::gain>(
+          "axial.stage.gain", 1,
+          {.text = "nm that the stage of z is told for 1 nm of the sample, up. Below 0: it counts "
+                   "the other way, as an objective does, whose way up is the sample's down. With a "
+                   "wrong sign the lock of z holds (`stage_not_following`).",
+           .min = -10,
+           .max = 10,
+           .reload = Reload::Idle}),
+      row<&Config::axial_stage, &AxialStage::delay_us>(
+          "axial.stage.delay_us", 3000,
+          {.text = "As stage.delay_us.",
+           .unit = "us",
+           .min = 0,
+           .max = 1'000'000,
+           .reload = Reload::Idle}),
+      row<&Config::axial_stage, &AxialStage::time_constant_us>(
+          "axial.stage.time_constant_us", 1000,
+          {.text = "As stage.time_constant_us.",
+           .unit = "us",
+           .min = 0,
+           .max = 1'000'000,
+           .reload = Reload::Idle}),
+      row<&Config::axial_stage, &AxialStage::resonance_hz>(
+          "axial.stage.resonance_hz", 0,
+          {.text = "As stage.resonance_hz.",
+           .unit = "Hz",
+           .min = 0,
+           .max = 10'000,
+           .reload = Reload::Idle}),
+      row<&Config::axial_stage, &AxialStage::damping>("axial.stage.damping", 0.7,
+                                                      {.text = "As stage.damping.",
+                                                       .min = 0.01,
+                                                       .max = 100,
+                                                       .reload = Reload::Idle}),
   };
 }
 
@@ -244,7 +337,7 @@ std::vector<Option> reflection_options() {
 
 std::vector<Option> tracking_options() {
   return joined({fitter_options(), cuda_options(), selection_options(), drift_options(),
-                 axial_options(), reflection_options()});
+                 axial_options(), axial_stage_options(), reflection_options()});
 }
 
 }  // namespace driftd::config

@@ -99,7 +99,9 @@ const TableLayout& frames_layout() {
       COLUMN(correction, "", "whether this frame made a correction, and whether that left",
              kCorrections),
       COLUMN(probe, "", "the correction tries how the stage answers; the drift is not followed"),
-      COLUMN(in_lock, "", "the residual was within gate.tolerance_nm"),
+      COLUMN(in_lock, "",
+             "the residual was within gate.tolerance_nm, and of z, where that is locked, within "
+             "gate.z_tolerance_nm"),
       COLUMN(
           set_x_nm, "nm",
           "where moves had the sample, image axes, from the reference; less it, the drift is the "
@@ -119,6 +121,13 @@ const TableLayout& frames_layout() {
       COLUMN(frame_z_nm, "nm", "z of this frame alone"),
       COLUMN(frame_z_sd_nm, "nm", "standard deviation of frame_z_nm"),
       COLUMN(witness_z_nm, "nm", "the witness markers' mean z"),
+      COLUMN(z_state, "", "of the lock of z after this frame", lock_states()),
+      COLUMN(z_lock_id, "", "of the lock of z; 0: none yet"),
+      COLUMN(z_correction, "", "as correction, of z", kCorrections),
+      COLUMN(set_z_nm, "nm", "where moves had the sample in z, as set_x_nm"),
+      COLUMN(total_z_nm, "nm",
+             "where the stage of z was told to be, from its place where that lock engaged"),
+      COLUMN(delta_z_nm, "nm", "change against the correction of z before"),
   };
   static const TableLayout layout = {"frames", "one row a frame", sizeof(R), columns};
   return layout;

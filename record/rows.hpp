@@ -47,6 +47,12 @@ struct FrameRow {
   std::uint16_t z_markers_used = 0;
   float z_nm = kNone, z_sd_nm = kNone, frame_z_nm = kNone, frame_z_sd_nm = kNone;
   float witness_z_nm = kNone;
+  // Of the lock of z.
+  std::uint32_t z_lock_id = 0;
+  std::uint8_t z_state = 0;
+  Sent z_correction = Sent::NoCorrection;
+  double set_z_nm = kNoneF64, total_z_nm = kNoneF64;
+  float delta_z_nm = kNone;
 };
 
 /// One marker in one frame.

@@ -69,7 +69,7 @@ void AxialEstimator::set_references(std::span<const MarkerReference> references,
   ++zeros_;
   rebase_pending_ = tracking < settings_.min_markers;
   settled_ = true;
-  alone_left_ = 0;
+  alone_left_ = own_frames_ = 0;
   restart_average();
 }
 
@@ -84,21 +84,23 @@ const AxialEstimate& AxialEstimator::update(const BrightnessCurves& curves, cons
                                             Observations observations,
                                             const DriftEstimator& lateral) noexcept {
   read(curves, units, observations, lateral);
-  const ReferenceFollower::Change change = follower_.follow(lateral);
+  ReferenceFollower::Change change = follower_.follow(lateral);
+  if (change != ReferenceFollower::Change::None)
+    settled_ = change == ReferenceFollower::Change::Complete;
+  if (kept_) change = ReferenceFollower::Change::None;
   const bool complete = change == ReferenceFollower::Change::Complete;
   if (change == ReferenceFollower::Change::NewZero) {
     rebase_pending_ = true;
-    alone_left_ = 0;
+    alone_left_ = own_frames_ = 0;
   }
-  if (change != ReferenceFollower::Change::None) settled_ = complete;
   if (rebase_pending_ && rebase(lateral)) {
     rebase_pending_ = false;
-    alone_left_ = settled_ ? follower_.frames() : 0;
+    alone_left_ = settled_ || own_frames_ > 0 ? frames() : 0;
   }
   Consensus tracking;
   if (!rebase_pending_) tracking = measure(lateral);
   const bool enough = is_enough(tracking);
-  const bool taking = follower_.taking() || complete || alone_left_ > 0;
+  const bool taking = (!kept_ && follower_.taking()) || complete || alone_left_ > 0;
   if (enough) accumulate(tracking.value_nm.x, taking);
   const bool alone_finished = enough && alone_left_ > 0 && --alone_left_ == 0;
   if (complete || alone_finished) {
@@ -138,6 +140,17 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
     result.sd_nm = z.sd_nm;
     result.reason = health == MarkerHealth::Good ? AxialReason::Measured : AxialReason::Implausible;
   }
+}
+
+void AxialEstimator::begin_reference(int frames) noexcept {
+  own_frames_ = std::max(1, frames);
+  alone_left_ = 0;
+  rebase_pending_ = true;
+}
+
+int AxialEstimator::reference_left() const noexcept {
+  if (own_frames_ == 0) return 0;
+  return rebase_pending_ ? own_frames_ : alone_left_;
 }
 
 /// Makes the z of this frame, marker by marker, the provisional references.
@@ -273,8 +286,8 @@ void AxialEstimator::accumulate(double z_nm, bool taking) noexcept {
     const int n = ++s.frames;
     s.variance_sum_nm2 += result.sd_nm * result.sd_nm;
     add_sample(result.z_nm - z_nm, n, s.mean_nm, s.m2_nm2);
-    if (taking || n < follower_.frames()) continue;
-    if (is_steady(s, follower_.frames())) {
+    if (taking || n < frames()) continue;
+    if (is_steady(s, frames())) {
       adopt(i, 0);
       track.readmission = 0;
     }
@@ -298,7 +311,7 @@ void AxialEstimator::adopt(std::size_t i, double common_nm) noexcept {
 
 /// Every steady marker's mean place becomes its reference. @returns whether these are enough
 bool AxialEstimator::finish_reference(const DriftEstimator& lateral) noexcept {
-  const int needed = (follower_.frames() + 1) / 2;
+  const int needed = (frames() + 1) / 2;
   int tracking = 0;
   for (std::size_t i = 0; i < tracks_.size(); ++i)
     if (is_steady(tracks_[i].steadiness, needed) &&
@@ -358,7 +371,8 @@ void AxialEstimator::publish(const WidthCurve& curve, const Consensus& tracking,
   estimate_.witnesses_used = witnesses.used;
   // Where most of them are beyond the range, those that noise brings within it are no mean.
   const bool most_outside = outside >= estimate_.in_range && outside > 0;
-  estimate_.valid = is_enough(tracking) && alone_left_ == 0 && !most_outside;
+  const bool has_zero = alone_left_ == 0 || own_frames_ > 0;
+  estimate_.valid = is_enough(tracking) && has_zero && !most_outside;
   if (!estimate_.valid) {
     restart_average();
     estimate_.reason = most_outside ? AxialReason::OutOfRange : why_not(lateral);
@@ -392,6 +406,9 @@ void AxialEstimator::publish_mean(const Consensus& tracking, const Consensus& wi
   estimate_.frame_z_nm = tracking.value_nm.x;
   estimate_.frame_variance_nm2 = tracking.covariance_nm2.xx;
   estimate_.frame_noise_nm2 = tracking.noise_nm2.x;
+  estimate_.frame_fit_noise_nm2 = tracking.fit_noise_nm2.x;
+  estimate_.frame_witness_z_nm = witnesses.value_nm.x;
+  estimate_.frame_witness_noise_nm2 = witnesses.noise_nm2.x;
   estimate_.z_nm = z_nm / n;
   // The references' errors are the same in each of the frames: the mean has them in full.
   estimate_.variance_nm2 = (variance_nm2 - reference_nm2) / (n * n) + reference_nm2 / n;

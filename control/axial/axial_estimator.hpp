@@ -56,13 +56,16 @@ struct AxialEstimate {
   AxialReason reason = AxialReason::NoMarkers;
   double z_nm = 0, variance_nm2 = 0;  ///< averaged over markers and frames
   double frame_z_nm = 0, frame_variance_nm2 = 0;
-  double frame_noise_nm2 = 0;  ///< what differs from frame to frame, as promised
+  double frame_noise_nm2 = 0;      ///< what differs from frame to frame, as promised
+  double frame_fit_noise_nm2 = 0;  ///< the same by the fits alone: Consensus::fit_noise_nm2
   int markers_used = 0, markers_total = 0;
   int in_range = 0;  ///< tracking markers whose z was read
   int frames_averaged = 0;
   bool witness_valid = false;
   double witness_z_nm = 0;
   int witnesses_used = 0;
+  double frame_witness_z_nm = 0;  ///< of this frame alone; only with witnesses_used > 0
+  double frame_witness_noise_nm2 = 0;
   /// Mean place of the tracking markers on the curve, from its crossing; only with in_range > 0.
   double from_crossing_nm = 0;
   double curve_below_nm = 0, curve_above_nm = 0;  ///< from that place to the ends of the range
@@ -89,6 +92,13 @@ class AxialEstimator {
   void change_curve() noexcept { rebase_pending_ = true; }
   /// As DriftEstimator's.
   void restart_average() noexcept { averaged_ = 0; }
+  /// The mean of so many good frames, from the next one on, becomes the zero of z, while x and y
+  /// keep theirs. Until then z is from a provisional one. Only while the zero is kept.
+  void begin_reference(int frames) noexcept;
+  /// Good frames until that reference is complete; 0: none is being taken.
+  int reference_left() const noexcept;
+  /// The zero stays, whatever x and y do with theirs: z is held.
+  void keep_zero(bool kept) noexcept { kept_ = kept; }
 
   std::span<const AxialResult> results() const noexcept { return results_; }
   /// Adds the z of the reference of a marker, where it has one.
@@ -124,6 +134,7 @@ class AxialEstimator {
   void remember_residual(std::size_t i, double sd_nm, double common_limit_nm) noexcept;
   void accumulate(double z_nm, bool taking) noexcept;
   bool is_steady(const Steadiness& s, int frames_needed) const noexcept;
+  int frames() const noexcept { return own_frames_ > 0 ? own_frames_ : follower_.frames(); }
   void adopt(std::size_t i, double common_nm) noexcept;
   bool finish_reference(const DriftEstimator& lateral) noexcept;
   bool is_enough(const Consensus& consensus) const noexcept {
@@ -146,6 +157,8 @@ class AxialEstimator {
   ReferenceFollower follower_;
   std::uint32_t zeros_ = 0;
   bool rebase_pending_ = true;
+  bool kept_ = false;     ///< x and y do not change it
+  int own_frames_ = 0;    ///< of begin_reference(); 0: the last reference was that of x and y
   bool settled_ = false;  ///< x and y have theirs: what z still lacks, it takes alone
   int alone_left_ = 0;    ///< frames until it has; 0: it takes none
   int frames_taken_ = 0;

@@ -24,13 +24,22 @@ void ReflectionEstimator::take(const Place& place, int frames) noexcept {
   sum_px_ = variance_sum_px2_ = sigma_sum_px_ = 0;
 }
 
+void ReflectionEstimator::begin_reference(int frames) noexcept {
+  own_ = true;
+  referenced_ = false;
+  left_ = std::max(1, frames);
+  taken_ = averaged_ = 0;
+  sum_px_ = variance_sum_px2_ = sigma_sum_px_ = 0;
+}
+
 const AxialEstimate& ReflectionEstimator::update(const ReflectionSettings& settings,
                                                  const ReflectedSpot& spot,
                                                  const DriftEstimator* lateral) noexcept {
   using Change = ReferenceFollower::Change;
-  const Change change = lateral != nullptr ? follower_.follow(*lateral) : Change::None;
+  const Change seen = lateral != nullptr ? follower_.follow(*lateral) : Change::None;
+  const Change change = kept_ ? Change::None : seen;
   if (change == Change::NewZero) {
-    referenced_ = false;
+    referenced_ = own_ = false;
     left_ = taken_ = averaged_ = 0;
     sum_px_ = variance_sum_px2_ = sigma_sum_px_ = 0;
   }
@@ -55,17 +64,18 @@ const AxialEstimate& ReflectionEstimator::update(const ReflectionSettings& setti
   const Place place = {
       .along_px = cosine * spot.x_px + sine * spot.y_px,
       .variance_px2 = std::pow(cosine * spot.x_sd_px, 2) + std::pow(sine * spot.y_sd_px, 2)};
-  if (!referenced_ && left_ == 0) {  // for now
+  if (!referenced_ && (left_ == 0 || own_)) {  // for now
     referenced_ = true;
     reference_px_ = place.along_px;
     reference_variance_px2_ = place.variance_px2;
     reference_sigma_px_ = spot.sigma_px;
   }
   const bool alone = left_ > 0;
-  if (alone || follower_.taking() || complete) {
+  if (alone || (!kept_ && follower_.taking()) || complete) {
     sigma_sum_px_ += spot.sigma_px;
     const bool last = alone ? --left_ == 0 : complete;
     take(place, !last ? 0 : alone ? taken_ + 1 : follower_.frames());
+    if (last) own_ = false;
   }
   if (!referenced_) {
     estimate_.reason = AxialReason::NoReference;
@@ -76,7 +86,7 @@ const AxialEstimate& ReflectionEstimator::update(const ReflectionSettings& setti
   const double nm2 = settings.nm_per_px * settings.nm_per_px;
   estimate_.valid = true;
   estimate_.frame_z_nm = settings.nm_per_px * (place.along_px - reference_px_);
-  estimate_.frame_noise_nm2 = nm2 * place.variance_px2;
+  estimate_.frame_noise_nm2 = estimate_.frame_fit_noise_nm2 = nm2 * place.variance_px2;
   estimate_.frame_variance_nm2 = nm2 * (place.variance_px2 + reference_variance_px2_);
   estimate_.z_nm = settings.nm_per_px * (mean_px_ - reference_px_);
   estimate_.variance_nm2 = nm2 * (place.variance_px2 / averaged_ + reference_variance_px2_);

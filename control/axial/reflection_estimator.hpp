@@ -32,6 +32,12 @@ class ReflectionEstimator {
                               const DriftEstimator* lateral) noexcept;
   /// The next frame is from a new zero: another slope, other markers.
   void forget() noexcept { *this = {}; }
+  /// As DriftEstimator's.
+  void restart_average() noexcept { averaged_ = 0; }
+  // As AxialEstimator's.
+  void begin_reference(int frames) noexcept;
+  int reference_left() const noexcept { return own_ ? left_ : 0; }
+  void keep_zero(bool kept) noexcept { kept_ = kept; }
 
  private:
   struct Place {
@@ -40,6 +46,8 @@ class ReflectionEstimator {
   void take(const Place& place, int frames) noexcept;
 
   ReferenceFollower follower_;
+  bool kept_ = false;  ///< x and y do not change the zero
+  bool own_ = false;   ///< left_ is of begin_reference(), with a provisional zero
   bool referenced_ = false;
   int left_ = kFirstReferenceFrames;  ///< of a reference of its own; 0: it takes none
   int taken_ = 0;

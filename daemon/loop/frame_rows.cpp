@@ -48,7 +48,7 @@ FrameRow frame_row(const FrameResult& result, std::int64_t taken_ns,
     row.z_markers_used = static_cast<std::uint16_t>(z.markers_used);
   }
   if (z.valid && z.witness_valid) row.witness_z_nm = static_cast<float>(z.witness_z_nm);
-  row.in_lock = result.in_lock;
+  row.in_lock = result.all_in_lock();
   if (has_set_point(result)) {
     row.set_x_nm = result.moved_nm.x;
     row.set_y_nm = result.moved_nm.y;
@@ -61,6 +61,14 @@ FrameRow frame_row(const FrameResult& result, std::int64_t taken_ns,
     row.total_y_nm = result.correction.total_nm.y;
     row.delta_x_nm = static_cast<float>(result.correction.delta_nm.x);
     row.delta_y_nm = static_cast<float>(result.correction.delta_nm.y);
+  }
+  row.z_state = static_cast<std::uint8_t>(result.z.state);
+  row.z_lock_id = static_cast<std::uint32_t>(result.z.lock_id);
+  if (has_set_point(result.z)) row.set_z_nm = result.z.moved_nm.x;
+  if (result.z.has_correction) {
+    row.z_correction = record::Sent::Unknown;
+    row.total_z_nm = result.z.correction.total_nm.x;
+    row.delta_z_nm = static_cast<float>(result.z.correction.delta_nm.x);
   }
   return row;
 }

@@ -48,22 +48,20 @@ bool LockSession::kept_reference_is_due(const control::DriftEstimate& drift) noe
       std::abs(drift.frame_drift_nm.x - before_nm.x) <= resumption_->largest_move_nm &&
       std::abs(drift.frame_drift_nm.y - before_nm.y) <= resumption_->largest_move_nm;
   if (!is_near) frames_to_resume_ = 1;
-  if (is_near) {  // the stage moves from the next frame on
-    set_->estimator.restart_average();
-    set_->axial.restart_average();
-  }
+  if (is_near) reference_.restart_average();  // the stage moves from the next frame on
   return is_near;
 }
 
 void LockSession::begin_reference() noexcept {
-  if (!set_) return;
+  if (!reference_.is_possible()) return;
   frames_to_resume_ = resumption_ ? supervisor_.frames_to_know_rest() : 0;
-  if (!resumption_) set_->estimator.begin_reference(supervisor_.reference_frames());
+  if (!resumption_) reference_.begin(supervisor_.reference_frames());
 }
 
 int LockSession::reference_left() const noexcept {
-  if (!set_ || supervisor_.lock().state != control::LockState::Referencing) return 0;
-  return resumption_ ? frames_to_resume_ : set_->estimator.reference_left();
+  if (!reference_.is_possible() || supervisor_.lock().state != control::LockState::Referencing)
+    return 0;
+  return resumption_ ? frames_to_resume_ : reference_.left();
 }
 
 /// The stage stands where the last lock that engaged told it to be; what was computed and then
@@ -91,7 +89,8 @@ void LockSession::tell_change() noexcept {
   if (before == control::LockState::Referencing && lock.state == control::LockState::Locked)
     engaged_id_ = id_;
   if (lock.state == control::LockState::Referencing) begin_reference();
-  ports_.lock_changes.push(LockChange{lock.since_ns, frame_id_, before, lock.state, lock.reason,
+  ports_.of(group_).lock_changes.push(
+      LockChange{group_, lock.since_ns, frame_id_, before, lock.state, lock.reason,
                                       supervisor_.stage_looks(), supervisor_.jumped_nm(),
                                       lock.held_for, control::held_before(lock)});
 }

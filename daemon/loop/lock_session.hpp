@@ -11,6 +11,7 @@
 
 #include "control/lock/supervisor.hpp"
 #include "daemon/loop/calibration_run.hpp"
+#include "daemon/loop/group_reference.hpp"
 #include "daemon/loop/loop_ports.hpp"
 #include "daemon/loop/loop_values.hpp"
 
@@ -19,9 +20,13 @@ namespace driftd::daemon {
 class LockSession {
  public:
   /// @param set  the loop's present markers; null while there are none
-  LockSession(control::Supervisor& supervisor, const std::unique_ptr<MarkerSet>& set,
-              LoopPorts& ports)
-      : supervisor_(supervisor), set_(set), ports_(ports) {}
+  LockSession(AxisGroup group, control::Supervisor& supervisor, GroupReference& reference,
+              const std::unique_ptr<MarkerSet>& set, LoopPorts& ports)
+      : group_(group),
+        supervisor_(supervisor),
+        reference_(reference),
+        set_(set),
+        ports_(ports) {}
 
   // Commands.
   void lock(const LoopCommand& command) noexcept;
@@ -59,7 +64,9 @@ class LockSession {
   CalibrationRun* calibration() const noexcept { return calibration_.get(); }
 
  private:
+  const AxisGroup group_;
   control::Supervisor& supervisor_;
+  GroupReference& reference_;
   const std::unique_ptr<MarkerSet>& set_;
   LoopPorts& ports_;
   std::uint64_t id_ = 0;

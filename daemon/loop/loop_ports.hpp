@@ -21,26 +21,32 @@
 
 namespace driftd::daemon {
 
-struct LoopPorts {
-  SpscQueue<LoopCommand> commands{16};                     // housekeeping -> loop
-  SpscQueue<std::unique_ptr<MarkerSet>> retired_sets{16};  // loop -> housekeeping
-  SpscQueue<std::unique_ptr<LoopSettings>> retired_settings{16};
-  SpscQueue<std::unique_ptr<CalibrationRun>> retired_calibrations{4};
-  SpscQueue<std::unique_ptr<control::MovePath>> retired_moves{16};
+/// What crosses it for one lock alone.
+struct LockPorts {
   SpscQueue<LockChange> lock_changes{256};  // loop -> housekeeping
-  LatestValue<LoopReport> report;           // loop -> housekeeping
-  LatestValue<MarkersReport> markers;       // loop -> housekeeping
-  FrameCopies frame_copy;                   // loop -> housekeeping
   LatestValue<StageReadback> stage_place;   // housekeeping -> loop
   /// What the stage's driver says, from housekeeping.
   std::atomic<control::StageSays> stage_says{control::StageSays::Nothing};
   /// Corrections a second that it takes; 0: all, as far as is known. From housekeeping.
   std::atomic<double> driver_hz{0};
+  ObserverPorts observer;  ///< loop <-> the thread that tunes the observer
+};
+
+/// What it inherits is of the lock of x and y.
+struct LoopPorts : LockPorts {
+  LockPorts z;                                             ///< of the lock of z
+  SpscQueue<LoopCommand> commands{16};                     // housekeeping -> loop
+  SpscQueue<std::unique_ptr<MarkerSet>> retired_sets{16};  // loop -> housekeeping
+  SpscQueue<std::unique_ptr<LoopSettings>> retired_settings{16};
+  SpscQueue<std::unique_ptr<CalibrationRun>> retired_calibrations{4};
+  SpscQueue<std::unique_ptr<control::MovePath>> retired_moves{16};
+  LatestValue<LoopReport> report;      // loop -> housekeeping
+  LatestValue<MarkersReport> markers;  // loop -> housekeeping
+  FrameCopies frame_copy;              // loop -> housekeeping
   std::shared_ptr<RecordFeed> record;     ///< loop -> recorder; set before the loop runs, or never
   std::shared_ptr<FrameRing> raw_frames;  ///< loop -> frame saver; likewise
   std::unique_ptr<ReflectionReader>
-      reflection;          ///< of axial.reflection; set before the loop runs, or never
-  ObserverPorts observer;  ///< loop <-> the thread that tunes the observer
+      reflection;  ///< of axial.reflection; set before the loop runs, or never
   LatencyHistogram cut, fit, control;
   std::atomic<bool> stop{false};
   Clock clock = monotonic_ns;
@@ -48,6 +54,8 @@ struct LoopPorts {
   std::atomic<bool> markers_settled{false};
   /// Recordings only: stay at the first frame until housekeeping clears this, too.
   std::atomic<bool> held{false};
+
+  LockPorts& of(AxisGroup group) noexcept { return group == AxisGroup::Axial ? z : *this; }
 };
 
 }  // namespace driftd::daemon

@@ -23,21 +23,16 @@
 #include "control/lock/set_point.hpp"
 #include "control/lock/supervisor.hpp"
 #include "control/values/types.hpp"
+#include "daemon/loop/axis_group.hpp"
 #include "daemon/loop/calibration_run.hpp"
 #include "daemon/loop/camera_clock.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::daemon {
 
-/// One fitted frame, loop to publisher.
-struct FrameResult {
-  std::uint64_t frame_id = 0;
-  std::int64_t camera_time_ns = 0;
-  std::int64_t arrival_ns = 0;
-  std::int64_t handed_ns = 0;   ///< when the loop was done with it
-  std::int64_t expires_ns = 0;  ///< a correction may not leave later than this
+/// What one lock made of a frame. Of z, a vector is {z, 0}.
+struct HeldResult {
   control::LockState state = control::LockState::Idle;
-  control::DriftEstimate drift = {};
   bool in_lock = false;  ///< control::AcquisitionGate
   /// While locked or held: where moves have the sample in this frame, and whether it is on its way.
   control::Vec2 moved_nm = {};
@@ -48,13 +43,35 @@ struct FrameResult {
   std::uint64_t lock_id = 0;
   control::Correction correction = {};
   control::CorrectionLimits limits = {};  ///< that the correction keeps
-  /// Publisher::broken() as the loop knew it when it computed the correction.
+  /// Outlet::broken() as the loop knew it when it computed the correction.
   std::uint64_t chain = 0;
+};
+
+/// One fitted frame, loop to publisher. What it inherits is of the lock of x and y.
+struct FrameResult : HeldResult {
+  std::uint64_t frame_id = 0;
+  std::int64_t camera_time_ns = 0;
+  std::int64_t arrival_ns = 0;
+  std::int64_t handed_ns = 0;   ///< when the loop was done with it
+  std::int64_t expires_ns = 0;  ///< a correction may not leave later than this
+  control::DriftEstimate drift = {};
   control::AxialEstimate axial = {};
+  bool measures_z = false;  ///< else `axial` and `z` say nothing
+  HeldResult z = {};        ///< of the lock of z
+
+  HeldResult& of(AxisGroup group) noexcept { return group == AxisGroup::Axial ? z : *this; }
+  const HeldResult& of(AxisGroup group) const noexcept {
+    return group == AxisGroup::Axial ? z : *this;
+  }
+  /// Whether every lock that is engaged holds still; false where none is.
+  bool all_in_lock() const noexcept {
+    if (z.state == control::LockState::Idle) return in_lock;
+    return z.in_lock && (in_lock || state == control::LockState::Idle);
+  }
 };
 
 /// Whether there is a place where the lock is to hold the sample.
-inline bool has_set_point(const FrameResult& result) noexcept {
+inline bool has_set_point(const HeldResult& result) noexcept {
   return result.state == control::LockState::Locked || result.state == control::LockState::Holding;
 }
 
@@ -104,11 +121,8 @@ struct MoveReport {
   std::uint32_t repeats_left = 0;
 };
 
-/// What the loop reports of itself after each frame and time-out (latest value).
-struct LoopReport {
-  std::uint64_t turns = 0;  ///< heartbeat: grows with every frame and every time-out
-  std::int64_t time_ns = 0;
-  std::uint64_t commands_taken = 0;  ///< since the start: all below is from after them
+/// What the loop reports of one of its locks. Of z, a vector is {z, 0}.
+struct LockReport {
   control::Lock lock;
   control::GateState gate;
   control::LawState law;
@@ -116,28 +130,15 @@ struct LoopReport {
   /// How still this lock will be, by the observer's thread; nothing: not known yet.
   std::array<std::optional<control::ResidualForecast>, control::kAxes> forecast;
   std::uint64_t lock_id = 0;
-  bool resumed = false;         ///< that lock goes back to references of before
-  std::int64_t frame_ns = 0;    ///< arrival of the newest frame; 0: none yet
-  std::int64_t tracked_ns = 0;  ///< of the newest that was young enough to be used; 0: none yet
-  control::DriftEstimate drift;
+  bool resumed = false;               ///< that lock goes back to references of before
+  control::DriftEstimate drift;       ///< of the newest frame
   double rms_x_nm = 0, rms_y_nm = 0;  ///< of the last seconds
   control::ResidualState residual;    ///< while locked, since the reference
   control::Vec2 total_nm;
   control::Vec2 travelled_nm, carried_nm;  ///< the controller's, as is `total_nm`
   MoveReport move;
   std::uint8_t limited = 0;
-  double frame_rate_hz = 0;       ///< 0: not known yet
-  std::uint64_t fitted = 0;       ///< frames that were fitted
-  std::uint64_t valid = 0;        ///< of these, with enough healthy markers
-  std::uint64_t stale = 0;        ///< frames skipped for their age
   std::uint64_t corrections = 0;  ///< computed and handed over
-  std::uint64_t queue_dropped = 0;
-  /// When the first of the present row of frames without a drift arrived; 0: the last frame had
-  /// one.
-  std::int64_t markers_gone_since_ns = 0;
-  ClockTrust clock_trust = ClockTrust::Checking;  ///< whether frames' ages are known
-  std::uint64_t clock_steps = 0, clock_jumps = 0;
-  double clock_slow = 0;  ///< proven so, by so much of real time; 0: not
   control::StageLooks stage = control::StageLooks::Following;
   control::StageAcquaintance acquaintance = control::StageAcquaintance::Told;
   bool acquainting = false;  ///< locked, and no law acts yet
@@ -151,12 +152,50 @@ struct LoopReport {
   /// How far the place that the stage tells is from that of the stage model, nm; rms of the last
   /// seconds; not a number: the stage tells none.
   double stage_off_nm = std::numeric_limits<double>::quiet_NaN();
-  bool measures_z = false;             ///< else `axial` says nothing
-  control::AxialEstimate axial;        ///< of the newest frame, as `drift` is
-  bool ended = false;                  ///< the recording is over
-  const char* fitter = "";             ///< what fits now; the fitter's own text
+
+  bool is_idle() const noexcept { return lock.state == control::LockState::Idle; }
+  /// There is a place where it holds the sample, or will again.
+  bool holds() const noexcept {
+    return lock.state == control::LockState::Locked || lock.state == control::LockState::Holding;
+  }
+};
+
+/// What the loop reports of itself after each frame and time-out (latest value). What it inherits
+/// is of the lock of x and y.
+struct LoopReport : LockReport {
+  std::uint64_t turns = 0;  ///< heartbeat: grows with every frame and every time-out
+  std::int64_t time_ns = 0;
+  std::uint64_t commands_taken = 0;  ///< since the start: all here is from after them
+  std::int64_t frame_ns = 0;         ///< arrival of the newest frame; 0: none yet
+  std::int64_t tracked_ns = 0;  ///< of the newest that was young enough to be used; 0: none yet
+  double frame_rate_hz = 0;     ///< 0: not known yet
+  std::uint64_t fitted = 0;     ///< frames that were fitted
+  std::uint64_t valid = 0;      ///< of these, with enough healthy markers
+  std::uint64_t stale = 0;      ///< frames skipped for their age
+  std::uint64_t queue_dropped = 0;
+  /// When the first of the present row of frames without a drift arrived; 0: the last frame had
+  /// one.
+  std::int64_t markers_gone_since_ns = 0;
+  ClockTrust clock_trust = ClockTrust::Checking;  ///< whether frames' ages are known
+  std::uint64_t clock_steps = 0, clock_jumps = 0;
+  double clock_slow = 0;         ///< proven so, by so much of real time; 0: not
+  bool measures_z = false;       ///< else `axial` and `z` say nothing
+  control::AxialEstimate axial;  ///< of the newest frame, as `drift` is
+  LockReport z;                  ///< of the lock of z
+  bool ended = false;            ///< the recording is over
+  const char* fitter = "";       ///< what fits now; the fitter's own text
   const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
 
+  LockReport& of(AxisGroup group) noexcept { return group == AxisGroup::Axial ? z : *this; }
+  const LockReport& of(AxisGroup group) const noexcept {
+    return group == AxisGroup::Axial ? z : *this;
+  }
+  /// Neither lock is engaged, lost or in fault.
+  bool all_idle() const noexcept { return is_idle() && z.is_idle(); }
+  /// FrameResult::all_in_lock()
+  bool all_in_lock() const noexcept {
+    return z.is_idle() ? gate.in_lock : z.gate.in_lock && (gate.in_lock || is_idle());
+  }
   /// The longer of `at_least_ns` and so many times the time between two frames, where that is
   /// known.
   std::int64_t timeout_ns(std::int64_t at_least_ns, double frames) const noexcept {
@@ -170,12 +209,15 @@ struct LoopReport {
     return arrival_ns != 0 && now_ns - arrival_ns <= timeout_ns(kCurrentNs, kCurrentFrames);
   }
   bool has_frames() const noexcept { return is_current(frame_ns, time_ns); }
-  /// Whether `drift` is where the sample is now.
-  bool sees_drift() const noexcept { return drift.valid && is_current(tracked_ns, time_ns); }
+  /// Whether the group's `drift` is where the sample is now.
+  bool sees_drift(AxisGroup group = AxisGroup::Lateral) const noexcept {
+    return of(group).drift.valid && is_current(tracked_ns, time_ns);
+  }
 };
 
-/// A change of the lock's state or, while it holds, of what holds it; loop to housekeeping.
+/// A change of a lock's state or, while it holds, of what holds it; loop to housekeeping.
 struct LockChange {
+  AxisGroup group = AxisGroup::Lateral;
   std::int64_t time_ns = 0;  ///< of the change of the state
   std::uint64_t frame_id = 0;
   control::LockState previous = control::LockState::Idle;
@@ -191,13 +233,15 @@ struct LockChange {
 struct StageReadback {
   std::int64_t time_ns = 0;  ///< when it was there; 0: not known
   std::uint64_t lock_id = 0;
-  control::Vec2 total_nm;  ///< against its zero of this lock
+  control::Vec2 total_nm;  ///< against its zero of this lock; of z {z, 0}
 };
 
 /// The settings that the loop can take over between two frames; loop_settings() makes them.
 struct LoopSettings {
   control::SupervisorSettings supervisor;
   control::GateSettings gate;
+  control::SupervisorSettings axial_supervisor;  ///< of z: with a curve or a reflection alone
+  control::GateSettings axial_gate;              ///< likewise
   double rotate_witness_s;       ///< 0: witnesses stay witnesses
   std::int64_t frame_period_ns;  ///< as configured; 0: to be measured
   std::int64_t max_frame_age_ns;
@@ -237,6 +281,8 @@ struct LoopCommand {
     StopMove
   };
   Kind kind = Kind::None;
+  /// Whose lock it is for; of Markers, MoveRois and Settings neither's.
+  AxisGroup group = AxisGroup::Lateral;
   std::uint64_t lock_id = 0;                      ///< Lock, Calibrate
   double stage_waiting_us = 0;                    ///< Lock: Controller::set_waiting_us()
   std::optional<LockResumption> resumption = {};  ///< Lock

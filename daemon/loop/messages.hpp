@@ -18,13 +18,15 @@ namespace driftd::daemon {
 constexpr std::string_view kVersion = DRIFTD_VERSION;
 
 /// Room for the longest frame message.
-using MessageBuffer = std::array<char, 1280>;
+using MessageBuffer = std::array<char, 1536>;
 
-/// "position {...}" and "correction {...}".
+/// "position {...}", "correction {...}" and "axial {...}".
 std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,
                                  const FrameResult& result) noexcept;
 std::string_view format_correction(MessageBuffer& buffer, std::uint64_t seq,
                                    std::string_view session, const FrameResult& result,
                                    std::int64_t sent_ns) noexcept;
+std::string_view format_axial(MessageBuffer& buffer, std::uint64_t seq, std::string_view session,
+                              const FrameResult& result, std::int64_t sent_ns) noexcept;
 
 }  // namespace driftd::daemon

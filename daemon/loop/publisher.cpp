@@ -11,10 +11,11 @@ namespace driftd::daemon {
 namespace {
 
 constexpr std::size_t kTextSlots = 256;
-enum Sequence : std::size_t { Position, Correction, Markers, Status, Event };
+enum Sequence : std::size_t { Position, Markers, Status, Event };
 constexpr std::array<std::string_view, 3> kTextTopics = {"markers", "status", "event"};
 constexpr std::array<std::string_view, 4> kTopics = {"position", "markers", "status", "event"};
-constexpr std::array<std::string_view, 1> kCorrectionTopics = {"correction"};
+/// Of x and y, and of z: in the order of AxisGroup.
+constexpr std::array<std::string_view, kAxisGroups> kCorrectionTopics = {"correction", "axial"};
 
 }  // namespace
 
@@ -80,12 +81,6 @@ bool Publisher::send(TextMessage message) {
   return taken;
 }
 
-Publisher::Sent Publisher::last_sent(std::uint64_t lock_id) noexcept {
-  last_sent_.refresh();
-  const Sent& sent = last_sent_.reading();
-  return sent.lock_id == lock_id ? sent : Sent{};
-}
-
 void Publisher::run() noexcept {
   TextMessage message;
   for (;;) {
@@ -100,7 +95,8 @@ void Publisher::run() noexcept {
     corrections_.take_subscriptions();
     socket_.take_subscriptions();
     subscribed_.store(socket_.has_subscriber(), std::memory_order_relaxed);
-    has_driver_.store(corrections_.has_subscriber(), std::memory_order_relaxed);
+    for (std::size_t group = 0; group < kAxisGroups; ++group)
+      has_driver_[group].store(corrections_.has_subscriber(group), std::memory_order_relaxed);
     dealt_with_.store(seen, std::memory_order_release);
     if (last_round) return;
     signal_.wait(seen, std::memory_order_acquire);
@@ -115,46 +111,34 @@ void Publisher::publish_frames() {
 }
 
 void Publisher::publish(const FrameResult& result) {
-  const bool left = result.has_correction && send_correction(result, clock_());
+  const bool left = result.has_correction && send_correction(result);
+  const bool z_left = result.z.has_correction && send_axial(result);
   const std::int64_t corrected_ns = clock_();
   MessageBuffer buffer;
   socket_.send(format_position(buffer, sequence_[Position]++, session_, result));
-  const std::int64_t done_ns = result.has_correction ? corrected_ns : clock_();
+  const bool corrects = result.has_correction || result.z.has_correction;
+  const std::int64_t done_ns = corrects ? corrected_ns : clock_();
   publish_.record(done_ns - result.handed_ns);
   total_.record(done_ns - result.arrival_ns);
   if (feed_ && feed_->wanted.load(std::memory_order_relaxed))
-    feed_->sent.push({result.handed_ns, done_ns, left});
+    feed_->sent.push({result.handed_ns, done_ns, left, z_left});
   if (done_ns > result.expires_ns) late_.fetch_add(1, std::memory_order_relaxed);
   done_.fetch_add(1, std::memory_order_release);
   sent_.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Sends it if it may leave; if not, nothing that was computed on top of it leaves either.
-/// @returns whether it left
-bool Publisher::send_correction(const FrameResult& result, std::int64_t now_ns) {
-  const bool in_chain = result.chain == broken_.load(std::memory_order_relaxed);
-  const bool same_lock = sent_correction_.lock_id == result.lock_id;
-  const control::Vec2 from_nm = same_lock ? sent_correction_.total_nm : control::Vec2{};
-  if (!in_chain || now_ns > result.expires_ns) {
-    expired_.fetch_add(1, std::memory_order_relaxed);
-  } else if (!control::keeps(result.limits, from_nm, result.correction.total_nm)) {
-    refused_.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    const bool sent = gate_.pass(result.lock_id, [&] {
-      MessageBuffer buffer;
-      corrections_.send(
-          format_correction(buffer, sequence_[Correction]++, session_, result, clock_()));
-    });
-    if (sent) {
-      sent_correction_ = {result.lock_id, result.correction.total_nm, result.handed_ns, clock_()};
-      last_sent_.writing() = sent_correction_;
-      last_sent_.publish();
-      return true;
-    }
-    withheld_.fetch_add(1, std::memory_order_relaxed);
-  }
-  if (in_chain) broken_.fetch_add(1, std::memory_order_release);
-  return false;
+bool Publisher::send_correction(const FrameResult& result) {
+  return xy_.pass(result, result, clock_, [&](std::uint64_t seq) {
+    MessageBuffer buffer;
+    corrections_.send(format_correction(buffer, seq, session_, result, clock_()));
+  });
+}
+
+bool Publisher::send_axial(const FrameResult& result) {
+  return z_.pass(result, result.z, clock_, [&](std::uint64_t seq) {
+    MessageBuffer buffer;
+    corrections_.send(format_axial(buffer, seq, session_, result, clock_()));
+  });
 }
 
 void Publisher::publish(const TextMessage& message) {

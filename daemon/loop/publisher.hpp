@@ -2,7 +2,7 @@
 // The publisher: one thread that owns the PUB sockets, takes frame records from the loop and texts
 // from housekeeping, and sends them. It stands between the loop and ZeroMQ because zmq_send()
 // allocates, locks and was seen to take 35 ms once; the loop only fills a slot and wakes it. Every
-// correction passes the CorrectionGate and an age limit on its way out.
+// correction passes the Outlet of its lock on its way out.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@
 #include "base/process/latency_histogram.hpp"
 #include "base/process/latest_value.hpp"
 #include "base/process/spsc_queue.hpp"
-#include "daemon/loop/correction_gate.hpp"
 #include "daemon/loop/loop_values.hpp"
+#include "daemon/loop/outlet.hpp"
 #include "daemon/loop/record_feed.hpp"
 #include "daemon/wire/publish_socket.hpp"
 #include "daemon/wire/text_message.hpp"
@@ -62,28 +62,23 @@ class Publisher {
   bool is_behind(std::int64_t now_ns) noexcept;
   /// Something that was handed over has not been sent yet.
   bool is_sending() const noexcept { return done_.load(std::memory_order_acquire) < handed_; }
-  /// Grows when a correction did not leave. Each correction is a step from the one before, so none
-  /// leaves until the loop has taken notice (FrameResult::chain).
-  std::uint64_t broken() const noexcept { return broken_.load(std::memory_order_acquire); }
-  struct Sent {
-    std::uint64_t lock_id = 0;
-    control::Vec2 total_nm;
-    std::int64_t handed_ns = 0;
-    std::int64_t left_ns = 0;
-  };
-  /// The newest correction that did leave for this lock; zeros when none has.
-  Sent last_sent(std::uint64_t lock_id) noexcept;
+  Outlet& outlet(AxisGroup group) noexcept { return group == AxisGroup::Axial ? z_ : xy_; }
+  // The outlet's, of x and y.
+  using Sent = Outlet::Sent;
+  std::uint64_t broken() const noexcept { return xy_.broken(); }
+  Sent last_sent(std::uint64_t lock_id) noexcept { return xy_.last_sent(lock_id); }
 
   // Housekeeping.
-  CorrectionGate& gate() noexcept { return gate_; }
+  CorrectionGate& gate(AxisGroup group = AxisGroup::Lateral) noexcept {
+    return outlet(group).gate();
+  }
   /// Queues a message. False when the queue is full (the publisher stands still or is too slow):
   /// the message is not taken.
   bool send(TextMessage message);
-  /// Corrections that did not leave. Withheld: the lock was disabled meanwhile. Expired: they were
-  /// too old, or steps from one that was. Refused: they were outside the limits.
-  std::uint64_t withheld() const noexcept { return withheld_.load(std::memory_order_relaxed); }
-  std::uint64_t expired() const noexcept { return expired_.load(std::memory_order_relaxed); }
-  std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
+  /// Corrections of both locks that did not leave: see Outlet.
+  std::uint64_t withheld() const noexcept { return xy_.withheld() + z_.withheld(); }
+  std::uint64_t expired() const noexcept { return xy_.expired() + z_.expired(); }
+  std::uint64_t refused() const noexcept { return xy_.refused() + z_.refused(); }
   /// Heartbeat: grows with every message.
   std::uint64_t sent() const noexcept { return sent_.load(std::memory_order_relaxed); }
   /// Makes the thread look at its socket (subscriptions) without a message.
@@ -95,8 +90,10 @@ class Publisher {
   }
   /// True once somebody has subscribed to a topic that `position` begins with.
   bool has_subscriber() const noexcept { return subscribed_.load(std::memory_order_relaxed); }
-  /// The same for `correction`.
-  bool has_driver() const noexcept { return has_driver_.load(std::memory_order_relaxed); }
+  /// The same for `correction`, and for `axial`.
+  bool has_driver(AxisGroup group = AxisGroup::Lateral) const noexcept {
+    return has_driver_[static_cast<std::size_t>(group)].load(std::memory_order_relaxed);
+  }
   const LatencyHistogram& total_latency() const noexcept { return total_; }
   const LatencyHistogram& publish_latency() const noexcept { return publish_; }
 
@@ -107,7 +104,8 @@ class Publisher {
   void run() noexcept;
   void publish_frames();
   void publish(const FrameResult& result);
-  bool send_correction(const FrameResult& result, std::int64_t now_ns);
+  bool send_correction(const FrameResult& result);
+  bool send_axial(const FrameResult& result);
   void publish(const TextMessage& message);
   void wake() noexcept;
 
@@ -117,26 +115,20 @@ class Publisher {
   Clock clock_;
   SpscQueue<FrameResult> frames_;
   SpscQueue<TextMessage> texts_;
-  CorrectionGate gate_;
-  Sent sent_correction_;         ///< the publisher's
-  LatestValue<Sent> last_sent_;  ///< the same, for the loop
+  Outlet xy_, z_;
   LatencyHistogram total_, publish_;
-  std::uint64_t sequence_[5] = {};
+  std::uint64_t sequence_[4] = {};
   std::atomic<int> signal_{0};
   std::atomic<int> dealt_with_{0};  ///< the signal that the thread waits behind
   std::atomic<bool> stopping_{false};
   std::atomic<bool> subscribed_{false};
-  std::atomic<bool> has_driver_{false};
+  std::array<std::atomic<bool>, kAxisGroups> has_driver_{};
   // The loop's: when each result that is under way expires, and what it has been told.
   std::array<std::int64_t, 2 * kFrameSlots> expiries_{};
   std::uint64_t handed_ = 0;
   std::uint64_t seen_late_ = 0;
   std::atomic<std::uint64_t> done_{0};
   std::atomic<std::uint64_t> late_{0};
-  std::atomic<std::uint64_t> broken_{0};
-  std::atomic<std::uint64_t> withheld_{0};
-  std::atomic<std::uint64_t> expired_{0};
-  std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> sent_{0};
   std::function<void()> on_sent_;
   std::shared_ptr<RecordFeed> feed_;

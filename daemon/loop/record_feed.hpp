@@ -25,6 +25,7 @@ struct SentFrame {
   std::int64_t handed_ns = 0;
   std::int64_t sent_ns = 0;
   bool correction_left = false;
+  bool axial_left = false;
 };
 
 class RecordFeed {

@@ -7,7 +7,7 @@
 #include <ctime>
 
 #include "base/monotonic.hpp"
-#include "control/values/arithmetic.hpp"
+#include "control/axial/axial_drift.hpp"
 
 namespace driftd::daemon {
 namespace {
@@ -40,10 +40,21 @@ TrackingLoop::TrackingLoop(camera::FrameSource& source, fitter::LiveFitter& fitt
       ports_(ports),
       settings_(settings),
       lossless_(lossless),
-      supervisor_(settings.supervisor, control::FramePeriod(settings.frame_period_ns)),
-      session_(supervisor_, set_, ports_),
-      observer_(supervisor_, ports_.observer),
-      gate_(settings.gate) {}
+      xy_reference_(set_),
+      z_reference_(set_, ports.reflection ? &reflection_ : nullptr),
+      xy_(AxisGroup::Lateral, settings.supervisor, settings.gate, settings.frame_period_ns,
+          ways(AxisGroup::Lateral)) {
+  if (measures_z() && !lossless)  // a recording cannot be held
+    z_.emplace(AxisGroup::Axial, settings.axial_supervisor, settings.axial_gate,
+               settings.frame_period_ns, ways(AxisGroup::Axial));
+}
+
+HeldGroup::Ways TrackingLoop::ways(AxisGroup group) noexcept {
+  GroupReference& reference = group == AxisGroup::Axial
+                                  ? static_cast<GroupReference&>(z_reference_)
+                                  : static_cast<GroupReference&>(xy_reference_);
+  return {reference, set_, ports_, publisher_.outlet(group), report_.of(group)};
+}
 
 void TrackingLoop::run() noexcept {
   last_arrival_ns_ = ports_.clock();
@@ -78,29 +89,11 @@ void TrackingLoop::take_commands() noexcept {
 
 void TrackingLoop::obey(LoopCommand& command) noexcept {
   switch (command.kind) {
-    case LoopCommand::Kind::None:
-      break;
-    case LoopCommand::Kind::Lock:
-      session_.lock(command);
-      break;
-    case LoopCommand::Kind::Unlock:
-      session_.order(control::LockEvent::CommandUnlock);
-      break;
-    case LoopCommand::Kind::Reset:
-      session_.order(control::LockEvent::CommandReset);
-      break;
-    case LoopCommand::Kind::Calibrate:
-      session_.calibrate(command);
-      break;
-    case LoopCommand::Kind::StopCalibration:
-      if (session_.calibration()) session_.calibration()->stop(CalibrationEnd::Stopped);
-      break;
     case LoopCommand::Kind::Markers:
       std::swap(set_, command.markers);
-      reflection_.forget();
+      if (!z_ || z_->is_idle()) reflection_.forget();
       ++references_;
-      supervisor_.forget_drift();
-      residual_.new_reference();
+      each([](HeldGroup& group) { group.forget_drift(); });
       report_.markers_gone_since_ns = 0;
       forget_fits();
       if (command.markers) ports_.retired_sets.push(std::move(command.markers));
@@ -108,29 +101,18 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
     case LoopCommand::Kind::MoveRois:
       move_rois(command.displacement_px);
       break;
-    case LoopCommand::Kind::Travelled:
-      if (session_.id() == 0) supervisor_.set_travelled(command.travelled_nm);
-      break;
-    case LoopCommand::Kind::KnowStage:
-      if (session_.id() == 0) supervisor_.know_stage(command.knowledge);
-      break;
-    case LoopCommand::Kind::ForgetStage:
-      supervisor_.forget_found_stage();
-      break;
-    case LoopCommand::Kind::Move:
-      supervisor_.begin_move(*command.move);
-      ports_.retired_moves.push(std::move(command.move));
-      break;
-    case LoopCommand::Kind::StopMove:
-      supervisor_.stop_move();
-      break;
     case LoopCommand::Kind::Settings:
       change_z(*command.settings);
       std::swap(settings_, *command.settings);  // the old curve is not freed here
-      supervisor_.change_settings(settings_.supervisor);
-      gate_.change_settings(settings_.gate);
+      xy_.change_settings(settings_.supervisor, settings_.gate);
+      if (z_) z_->change_settings(settings_.axial_supervisor, settings_.axial_gate);
       ports_.retired_settings.push(std::move(command.settings));
       break;
+    default:
+      if (command.group == AxisGroup::Lateral)
+        xy_.obey(command);
+      else if (z_)
+        z_->obey(command);
   }
 }
 
@@ -148,8 +130,7 @@ void TrackingLoop::move_rois(control::Vec2 displacement_px) noexcept {
   if (!set_ || report_.markers_gone_since_ns == 0) return;  // they have come back by themselves
   set_->tracker.move_all(set_->estimator.reference_px(), displacement_px);
   forget_fits();
-  // A reference half from before and half from after the jump would be of neither place.
-  if (supervisor_.lock().state == control::LockState::Referencing) session_.begin_reference();
+  each([](HeldGroup& group) { group.begin_reference_anew(); });
 }
 
 /// The next fits start from estimates of their own.
@@ -164,10 +145,7 @@ void TrackingLoop::without_frame(camera::PopStatus status) noexcept {
   } else {
     const bool away = status == camera::PopStatus::Disconnected;
     if (away) camera_clock_.restart();
-    if (supervisor_.without_frame(last_arrival_ns_, now_ns, away)) restart_average();
-    session_.tell_change();
-    session_.without_frame(now_ns);
-    session_.end_calibration_if_over();
+    each([&](HeldGroup& group) { group.without_frame(last_arrival_ns_, now_ns, away); });
   }
   report(now_ns);
 }
@@ -182,19 +160,19 @@ TrackingLoop::Timing TrackingLoop::time(const camera::Frame& frame) noexcept {
 }
 
 void TrackingLoop::handle(const camera::Frame& frame) noexcept {
-  session_.saw_frame(frame.id);
   report_.frame_ns = frame.arrival_ns;
   last_arrival_ns_ = frame.arrival_ns;
-  supervisor_.arrived(frame.arrival_ns);
+  each([&](HeldGroup& group) { group.saw_frame(frame.id, frame.arrival_ns); });
   const Timing timing = time(frame);
   taken_ns_ = timing.taken_ns;
   if (lossless_) wait_for_markers(frame);
   if (!lossless_ && ports_.clock() > timing.expires_ns) {
     report_.stale++;
-    control::FrameFacts facts{.taken_ns = timing.taken_ns, .stale = true};
+    Facts facts(timing.taken_ns);
+    facts.xy.stale = facts.z.stale = true;
     FrameResult nothing;
     supervise(facts, nothing);
-    record_stale(frame, timing);
+    record_stale(frame, timing, nothing);
     report(ports_.clock());
     return;
   }
@@ -204,26 +182,33 @@ void TrackingLoop::handle(const camera::Frame& frame) noexcept {
 /// One frame that may be used, from its pixels to the result handed over.
 void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexcept {
   FrameResult& result = result_;
-  result = {.frame_id = frame.id,
-            .camera_time_ns = frame.camera_time_ns,
-            .arrival_ns = frame.arrival_ns,
-            .expires_ns = timing.expires_ns};
-  control::FrameFacts facts{.taken_ns = timing.taken_ns};
+  result = {};
+  result.frame_id = frame.id;
+  result.camera_time_ns = frame.camera_time_ns;
+  result.arrival_ns = frame.arrival_ns;
+  result.expires_ns = timing.expires_ns;
+  result.measures_z = measures_z();
+  Facts facts(timing.taken_ns);
   std::int64_t measured_ns = 0;
+  if (z_) z_reference_.keep(!z_->is_idle());
+  const bool took_z = z_reference_.left() > 0;
   if (set_) {
     measure(frame);
     measured_ns = ports_.clock();
-    estimate(frame, result, facts);
+    estimate(frame, result, facts.xy);
   }
   if (ports_.reflection)
     result.axial = reflection_.update(settings_.reflection, ports_.reflection->read(frame),
                                       set_ ? &set_->estimator : nullptr);
+  z_drift_ = control::as_drift(result.axial);
+  if (z_ && z_reference_.is_possible()) {
+    facts.z.drift = &z_drift_;
+    const bool completed = took_z && z_reference_.left() == 0;
+    facts.z.new_reference = z_->sees_new_reference(completed, z_drift_);
+  }
   supervise(facts, result);
   if (set_) ports_.control.record(ports_.clock() - measured_ns);
-  result.state = supervisor_.lock().state;
-  result.lock_id = session_.id();
   hand_over(result);
-  has_new_reference_ = facts.new_reference;
   unfinished_ = true;
   if (lossless_) finish();
 }
@@ -232,13 +217,15 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
 /// over last is on its way.
 void TrackingLoop::finish() noexcept {
   unfinished_ = false;
-  if (set_) follow_rois(result_, has_new_reference_);
-  supervisor_.prepare();
-  if (!lossless_) observer_.give(taken_ns_);  // of a recording nothing: no stage answers
-  compare_place();
+  if (set_) follow_rois(result_, xy_.has_new_reference());
+  each([this](HeldGroup& group) {
+    group.prepare();
+    if (!lossless_) group.teach_observer(taken_ns_);  // of a recording nothing: no stage answers
+    group.compare_place();
+  });
   learn_of_frame();
   report_.tracked_ns = result_.arrival_ns;
-  account(result_.drift);
+  account();
   record_frame();
   report_markers();
   report(result_.handed_ns);
@@ -312,7 +299,7 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& result,
   }
   facts.drift = &result.drift;
   facts.new_reference =
-      (was_referencing && !estimator.referencing()) || session_.kept_reference_is_due(result.drift);
+      xy_.sees_new_reference(was_referencing && !estimator.referencing(), result.drift);
   report_.fitted++;
   if (result.drift.valid) {
     report_.valid++;
@@ -320,13 +307,6 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& result,
   } else if (report_.markers_gone_since_ns == 0) {
     report_.markers_gone_since_ns = frame.arrival_ns;
   }
-  if (facts.new_reference) mean_square_x_nm2_ = mean_square_y_nm2_ = 0;  // a new zero
-}
-
-void TrackingLoop::restart_average() noexcept {
-  if (!set_) return;
-  set_->estimator.restart_average();
-  set_->axial.restart_average();
 }
 
 void TrackingLoop::follow_rois(const FrameResult& result, bool new_reference) noexcept {
@@ -337,74 +317,18 @@ void TrackingLoop::follow_rois(const FrameResult& result, bool new_reference) no
                        {drift_nm.x * inverse_px, drift_nm.y * inverse_px});
 }
 
-/// Looks at what the publisher did with the corrections before, then judges this frame.
-void TrackingLoop::supervise(control::FrameFacts& facts, FrameResult& result) noexcept {
-  facts.now_ns = ports_.clock();
-  facts.not_sent = !lossless_ && publisher_.is_behind(facts.now_ns);
-  facts.refused = publisher_.refused() != refused_seen_;
-  refused_seen_ = publisher_.refused();
-  facts.unsent = !lossless_ && publisher_.is_sending();
-  const std::uint64_t broken = publisher_.broken();
-  // Read after it, this may be newer, never older.
-  const Publisher::Sent sent = publisher_.last_sent(session_.engaged_id());
-  if (broken != chain_) {
-    chain_ = broken;
-    session_.take_back(sent.total_nm, sent.handed_ns == late_ns_ ? left_ns_ : sent.handed_ns);
+/// Each lock judges the frame for itself.
+void TrackingLoop::supervise(Facts& facts, FrameResult& result) noexcept {
+  const std::int64_t now_ns = ports_.clock();
+  const bool not_sent = !lossless_ && publisher_.is_behind(now_ns);
+  const bool unsent = !lossless_ && publisher_.is_sending();
+  for (control::FrameFacts* of_lock : {&facts.xy, &facts.z}) {
+    of_lock->now_ns = now_ns;
+    of_lock->not_sent = not_sent;
+    of_lock->unsent = unsent;
   }
-  see_late_send(sent, facts.now_ns);
-  observer_.take(facts.now_ns);
-  facts.stage = ports_.stage_says.load(std::memory_order_relaxed);
-  supervisor_.law().set_driver_hz(ports_.driver_hz.load(std::memory_order_relaxed));
-  facts.excitation_nm = session_.excitation_nm(facts.now_ns);
-  const control::Decision decision = supervisor_.decide(facts);
-  if (decision.restart_average) restart_average();
-  if (decision.has_correction) {
-    result.has_correction = true;
-    result.probe = decision.probe;
-    result.coasting = decision.coasting;
-    result.correction = decision.correction;
-    result.limits = decision.limits;
-    result.chain = chain_;
-    // Moves that try the stage, a calibration's above all, go as fast as they may.
-    if (!decision.probe) report_.limited = decision.correction.limited;
-    report_.corrections++;
-  }
-  // The stage monitor has seen too little during this reference: one more is taken.
-  if (facts.new_reference && supervisor_.lock().state == control::LockState::Referencing)
-    session_.begin_reference();
-  session_.tell_change();
-  coasted_frames_ = decision.coasting ? coasted_frames_ + 1 : 0;
-  see_residual(facts);
-  result.in_lock = gate_.state().in_lock;
-  result.moved_nm = supervisor_.moved_nm();
-  result.moving = supervisor_.moving();
-  session_.saw(facts, decision);
-}
-
-/// Corrections that a busy computer held up: from when they left the stage knew of them, and what
-/// it did until then is no evidence against it.
-void TrackingLoop::see_late_send(const Publisher::Sent& sent, std::int64_t now_ns) noexcept {
-  constexpr std::int64_t kLateNs = 500'000;
-  const bool is_newest = supervisor_.controller().sent_ns() <= sent.handed_ns;
-  if (sent.lock_id == 0 || !is_newest || sent.handed_ns == late_ns_ ||
-      sent.left_ns - sent.handed_ns < kLateNs)
-    return;
-  late_ns_ = sent.handed_ns;
-  left_ns_ = std::min(sent.left_ns, now_ns - 1);
-  session_.left_at(left_ns_);
-}
-
-void TrackingLoop::see_residual(const control::FrameFacts& facts) noexcept {
-  const bool blind = coasted_frames_ >= settings_.supervisor.lock.bad_frames_to_hold;
-  if (supervisor_.lock().state != control::LockState::Locked || blind)
-    gate_.not_locked(facts.now_ns);
-  else if (supervisor_.is_acquainting())
-    gate_.getting_acquainted(facts.now_ns);
-  else if (supervisor_.moving())
-    gate_.moving(facts.now_ns);
-  else if (facts.drift != nullptr && facts.drift->valid)
-    gate_.measured(control::difference(facts.drift->frame_drift_nm, supervisor_.moved_nm()),
-                   facts.now_ns);
+  xy_.supervise(facts.xy, result);
+  if (z_) z_->supervise(facts.z, result.z);
 }
 
 void TrackingLoop::hand_over(FrameResult& result) noexcept {

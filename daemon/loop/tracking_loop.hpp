@@ -8,16 +8,15 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 #include "camera/frame_source.hpp"
-#include "control/lock/supervisor.hpp"
 #include "daemon/loop/camera_clock.hpp"
-#include "daemon/loop/lock_session.hpp"
+#include "daemon/loop/group_reference.hpp"
+#include "daemon/loop/held_group.hpp"
 #include "daemon/loop/loop_ports.hpp"
 #include "daemon/loop/loop_values.hpp"
-#include "daemon/loop/observer_link.hpp"
 #include "daemon/loop/publisher.hpp"
-#include "daemon/loop/stage_offset.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::daemon {
@@ -37,10 +36,22 @@ class TrackingLoop {
     std::int64_t taken_ns;
     std::int64_t expires_ns;
   };
+  /// What is known of a frame, for each lock.
+  struct Facts {
+    explicit Facts(std::int64_t taken_ns) : xy{.taken_ns = taken_ns}, z{.taken_ns = taken_ns} {}
+    control::FrameFacts xy, z;
+  };
 
+  HeldGroup::Ways ways(AxisGroup group) noexcept;
+  bool measures_z() const noexcept { return settings_.curve != nullptr || ports_.reflection; }
+  /// Does it for each lock.
+  template <typename Do>
+  void each(Do&& act) noexcept {
+    act(xy_);
+    if (z_) act(*z_);
+  }
   void take_commands() noexcept;
   void obey(LoopCommand& command) noexcept;
-  void compare_place() noexcept;
   void change_z(const LoopSettings& next) noexcept;
   void move_rois(control::Vec2 displacement_px) noexcept;
   void forget_fits() noexcept;
@@ -55,21 +66,18 @@ class TrackingLoop {
   void measure(const camera::Frame& frame) noexcept;
   void estimate(const camera::Frame& frame, FrameResult& result,
                 control::FrameFacts& facts) noexcept;
-  void restart_average() noexcept;
   void follow_rois(const FrameResult& result, bool new_reference) noexcept;
-  void supervise(control::FrameFacts& facts, FrameResult& result) noexcept;
-  void see_late_send(const Publisher::Sent& sent, std::int64_t now_ns) noexcept;
-  void see_residual(const control::FrameFacts& facts) noexcept;
+  void supervise(Facts& facts, FrameResult& result) noexcept;
   void learn_of_frame() noexcept;
   void hand_over(FrameResult& result) noexcept;
-  void account(const control::DriftEstimate& drift) noexcept;
+  void account() noexcept;
   void report(std::int64_t now_ns) noexcept;
-  void report_move() noexcept;
   void report_markers() noexcept;
   void copy_out(const camera::Frame& frame) noexcept;
   void keep_raw(const camera::Frame& frame) noexcept;
   void record_frame() noexcept;
-  void record_stale(const camera::Frame& frame, const Timing& timing) noexcept;
+  void record_stale(const camera::Frame& frame, const Timing& timing,
+                    const FrameResult& judged) noexcept;
   void wait_for_markers(const camera::Frame& frame) noexcept;
 
   camera::FrameSource& source_;
@@ -80,30 +88,21 @@ class TrackingLoop {
   bool lossless_;
 
   std::unique_ptr<MarkerSet> set_;
-  control::Supervisor supervisor_;
-  LockSession session_;
-  ObserverLink observer_;
-  control::AcquisitionGate gate_;
-  control::ResidualStatistics residual_;
-  std::int64_t learnt_ns_ = 0;  ///< arrival of the frame before, as learn_of_frame() saw it
-  StageOffset stage_off_;
-  std::int64_t place_ns_ = 0;  ///< of the last that was compared
+  LoopReport report_;
   CameraClock camera_clock_;
   control::ReflectionEstimator reflection_;
-  LoopReport report_;
+  LateralReference xy_reference_;
+  AxialReference z_reference_;
+  HeldGroup xy_;
+  std::optional<HeldGroup> z_;      ///< none: z is not measured
+  control::DriftEstimate z_drift_;  ///< of the frame tracked last
+  std::int64_t learnt_ns_ = 0;      ///< arrival of the frame before, as learn_of_frame() saw it
   FrameResult result_;              ///< of the frame tracked last
   std::int64_t taken_ns_ = 0;       ///< of the frame popped last
   std::uint32_t references_ = 0;    ///< counts what the drift is relative to
-  bool has_new_reference_ = false;  ///< that frame was the first against a new one
   bool unfinished_ = false;         ///< finish() is still to come for it
   bool told_in_lock_ = false;       ///< to the source
-  int coasted_frames_ = 0;          ///< in a row
   std::int64_t last_arrival_ns_ = 0;
-  double mean_square_x_nm2_ = 0, mean_square_y_nm2_ = 0;
-  std::uint64_t chain_ = 0;         ///< Publisher::broken() as far as it was dealt with
-  std::uint64_t refused_seen_ = 0;  ///< Publisher::refused() likewise
-  /// When the last correction that left late was handed over, and since when it counts.
-  std::int64_t late_ns_ = 0, left_ns_ = 0;
 
   // Per marker of the present set, whichever fitter and however many markers came before.
   template <typename Value>

@@ -179,10 +179,12 @@ bool RecordWriter::join(RecordedFrame& frame) {
   if (sent_.empty()) return monotonic_ns() - frame.handed_ns > kAwaitSentNs;
   if (sent_.front().handed_ns != frame.handed_ns) return true;
   frame.row.sent_ns = sent_.front().sent_ns;
-  if (frame.row.correction != record::Sent::NoCorrection) {
-    frame.row.correction =
-        sent_.front().correction_left ? record::Sent::Left : record::Sent::NotLeft;
-  }
+  const auto became = [](record::Sent& correction, bool left) {
+    if (correction != record::Sent::NoCorrection)
+      correction = left ? record::Sent::Left : record::Sent::NotLeft;
+  };
+  became(frame.row.correction, sent_.front().correction_left);
+  became(frame.row.z_correction, sent_.front().axial_left);
   return true;
 }
 

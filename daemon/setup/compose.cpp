@@ -76,6 +76,48 @@ control::ControllerSettings controller_settings(const config::Config& config) {
           .coast_nm = config.control.coast_nm};
 }
 
+/// The same law for z, on a stage and within limits of its own.
+control::ControllerSettings axial_controller_settings(const config::Config& config) {
+  control::ControllerSettings settings = controller_settings(config);
+  const config::Axial& axial = config.axial;
+  const config::AxialStage& stage = config.axial_stage;
+  settings.image_to_stage = {stage.gain, 0, 0, 1};
+  settings.step_limit_nm = axial.step_limit_nm;
+  settings.rate_limit_nm_per_s = axial.rate_limit_nm_per_s;
+  settings.range_limit_nm = axial.range_limit_nm;
+  settings.travel_limit_nm = axial.travel_limit_nm;
+  settings.stage_delay_us = stage.delay_us;
+  settings.stage_time_constant_us = stage.time_constant_us;
+  settings.stage_resonance_hz = stage.resonance_hz;
+  settings.stage_damping = stage.damping;
+  return settings;
+}
+
+control::SupervisorSettings supervisor_settings(const config::Config& config,
+                                                const camera::SourceInfo& source) {
+  return {.lock = lock_settings(config.lock),
+          .controller = controller_settings(config),
+          .reference_frames = config.lock.reference_frames,
+          .rest_moves_to_lock = control::StageMonitor::kMovesToJudge,
+          .stall_timeout_ns = to_ns(config.camera.stall_timeout_ms, 1e6),
+          .range_timeout_ns = kRangeTimeoutNs,
+          .max_jump_nm = config.lock.max_jump_nm,
+          .max_drift_nm_per_s = config.lock.max_drift_nm_per_s,
+          .acquaintance = {.when = is_recording(config) ? control::AcquaintWhen::Never
+                                                        : config.stage.acquaint,
+                           .exposure_ns = to_ns(source.exposure_us, 1e3)}};
+}
+
+control::SupervisorSettings axial_supervisor_settings(const config::Config& config,
+                                                      const camera::SourceInfo& source) {
+  control::SupervisorSettings settings = supervisor_settings(config, source);
+  settings.controller = axial_controller_settings(config);
+  settings.max_jump_nm = config.axial.max_jump_nm;
+  settings.max_drift_nm_per_s = config.axial.max_drift_nm_per_s;
+  settings.axes = 1;
+  return settings;
+}
+
 }  // namespace
 
 bool is_recording(const config::Config& config) {
@@ -277,18 +319,11 @@ LoopSettings loop_settings(const config::Config& config, const camera::SourceInf
   const bool paced =
       config.camera.trigger != camera::Trigger::HardwareLine && config.camera.frame_rate_hz > 0;
   return {
-      .supervisor = {.lock = lock_settings(config.lock),
-                     .controller = controller_settings(config),
-                     .reference_frames = config.lock.reference_frames,
-                     .rest_moves_to_lock = control::StageMonitor::kMovesToJudge,
-                     .stall_timeout_ns = to_ns(config.camera.stall_timeout_ms, 1e6),
-                     .range_timeout_ns = kRangeTimeoutNs,
-                     .max_jump_nm = config.lock.max_jump_nm,
-                     .max_drift_nm_per_s = config.lock.max_drift_nm_per_s,
-                     .acquaintance = {.when = is_recording(config) ? control::AcquaintWhen::Never
-                                                                   : config.stage.acquaint,
-                                      .exposure_ns = to_ns(source.exposure_us, 1e3)}},
+      .supervisor = supervisor_settings(config, source),
       .gate = {.tolerance_nm = config.gate.tolerance_nm, .average_s = config.gate.average_s},
+      .axial_supervisor = axial_supervisor_settings(config, source),
+      .axial_gate = {.tolerance_nm = config.gate.z_tolerance_nm,
+                     .average_s = config.gate.average_s},
       .rotate_witness_s = config.markers.mode == config::MarkerMode::List
                               ? 0  // whose roles are the user's
                               : config.markers.rotate_witness_s,

@@ -29,8 +29,8 @@ constexpr std::int64_t kMinuteNs = 60'000'000'000;
 /// all. libzmq holds 32 bytes a character, so these cost 32 KiB.
 constexpr std::size_t kMostForeign = 16;
 /// A subscriber to both of the daemon's sockets sends each the topics of both.
-constexpr std::array<std::string_view, 5> kAllTopics = {"position", "correction", "markers",
-                                                        "status", "event"};
+constexpr std::array<std::string_view, 6> kAllTopics = {"position", "correction", "axial",
+                                                        "markers",  "status",     "event"};
 
 /// Whether messages of this topic begin so.
 bool begins(std::string_view topic, std::string_view beginning) {
@@ -102,7 +102,8 @@ void PublishSocket::take(std::string_view text, int connection, const char* user
   if (std::none_of(kAllTopics.begin(), kAllTopics.end(), has_beginning)) {
     if (peer != nullptr) take_foreign(subscribes, beginning, connection, *peer);
   } else if (subscribes) {
-    subscribed_ |= has_beginning(parts_->topics.front());
+    for (std::size_t i = 0; i < parts_->topics.size(); ++i)
+      subscribed_ |= has_beginning(parts_->topics[i]) ? 1U << i : 0U;
   }
 }
 

@@ -43,8 +43,10 @@ class PublishSocket {
   void send(std::string_view text);
   /// Takes the subscriptions that have come. To be called at each turn.
   void take_subscriptions();
-  /// True once somebody has subscribed to the first topic, or to a beginning of its name.
-  bool has_subscriber() const noexcept { return subscribed_; }
+  /// True once somebody has subscribed to that topic, or to a beginning of its name.
+  bool has_subscriber(std::size_t topic = 0) const noexcept {
+    return (subscribed_ >> topic & 1U) != 0;
+  }
 
  private:
   struct Parts;
@@ -63,7 +65,7 @@ class PublishSocket {
 
   std::unique_ptr<Parts> parts_;
   std::map<int, Peer> peers_;  ///< by descriptor
-  bool subscribed_ = false;
+  unsigned subscribed_ = 0;     ///< a bit for each topic
 };
 
 }  // namespace driftd::daemon
