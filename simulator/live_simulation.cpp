@@ -84,6 +84,11 @@ Vec2 LiveSimulation::commanded_nm() {
   return simulation_.commanded_nm();
 }
 
+double LiveSimulation::commanded_z_nm() {
+  const std::lock_guard lock(mutex_);
+  return simulation_.commanded_z_nm();
+}
+
 StageReadback LiveSimulation::stage_place() {
   const std::lock_guard lock(mutex_);
   const std::int64_t now_ns = monotonic_ns() - start_ns_;

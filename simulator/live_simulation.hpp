@@ -46,6 +46,7 @@ class LiveSimulation final : public FrameProducer {
   void command_focus(double z_nm);
   bool has_focus_stage();
   Vec2 commanded_nm();
+  double commanded_z_nm();
   StageReadback stage_place();  ///< now. Any thread.
   /// Starts a fault now. @return false when its marker does not exist. Any thread.
   bool inject(const Fault& fault);

@@ -239,6 +239,8 @@ FocusStageModel read_focus_stage(yaml::Section section) {
   section.integer("sign", focus.actuator.axis_sign[0], {-1, 1});
   if (focus.actuator.axis_sign[0] == 0) section.reject("sign", "1 or -1");
   section.number("gain", focus.actuator.axis_gain[0], {0.01, 100});
+  section.number("coupling", focus.coupling, {-100, 100});
+  if (focus.coupling == 0) section.reject("coupling", "a number that is not 0");
   section.number("tilt_x_nm_per_um", focus.tilt_x_nm_per_um, {-1000, 1000});
   section.number("tilt_y_nm_per_um", focus.tilt_y_nm_per_um, {-1000, 1000});
   section.finish();

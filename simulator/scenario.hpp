@@ -240,6 +240,7 @@ struct StageModel {
 /// of its `actuator`'s axes counts; what has two axes in there (matrix, coupling, turn) does not.
 struct FocusStageModel {
   StageModel actuator;
+  double coupling = 1;  ///< nm of the sample for 1 nm of it; -1: an objective or a nosepiece
   double tilt_x_nm_per_um = 0;  ///< image motion along x while it moves, and along y
   double tilt_y_nm_per_um = 0;
 };

@@ -47,7 +47,10 @@ struct SimService::Parts {
     if (!settings.control_endpoint.empty()) {
       control = bound(context, zmq::socket_type::rep, settings.control_endpoint);
     }
-    if (!settings.stage_endpoint.empty()) connect_stage(settings.stage_endpoint);
+    if (!settings.stage_endpoint.empty()) {
+      stage = listening(settings.stage_endpoint, "correction ");
+      if (simulation.has_focus_stage()) focus = listening(settings.stage_endpoint, "axial ");
+    }
     if (!settings.stage_input.empty()) stage_input.emplace(settings.stage_input);
     camera.emplace(settings.identity, scenario.camera, simulation);
     wire = std::thread([this] { run_wire(); });
@@ -61,16 +64,18 @@ struct SimService::Parts {
   Parts(const Parts&) = delete;
   Parts& operator=(const Parts&) = delete;
 
-  void connect_stage(const std::string& endpoint) {
-    stage = zmq::socket_t(context, zmq::socket_type::sub);
-    stage.set(zmq::sockopt::linger, 0);
-    stage.set(zmq::sockopt::conflate, 1);
-    stage.set(zmq::sockopt::subscribe, "correction ");
+  /// To the newest message of one topic: a socket of both would keep but one of them.
+  zmq::socket_t listening(const std::string& endpoint, const char* topic) {
+    zmq::socket_t socket(context, zmq::socket_type::sub);
+    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::conflate, 1);
+    socket.set(zmq::sockopt::subscribe, topic);
     try {
-      stage.connect(endpoint);
+      socket.connect(endpoint);
     } catch (const zmq::error_t& error) {
       throw std::runtime_error("cannot connect to " + endpoint + ": " + error.what());
     }
+    return socket;
   }
 
   /// Stream thread: the truth socket is its own once the threads run.
@@ -84,6 +89,7 @@ struct SimService::Parts {
     pthread_setname_np(pthread_self(), "sim-wire");
     std::vector<zmq::pollitem_t> items;
     if (stage) items.push_back({stage.handle(), 0, ZMQ_POLLIN, 0});
+    if (focus) items.push_back({focus.handle(), 0, ZMQ_POLLIN, 0});
     if (control) items.push_back({control.handle(), 0, ZMQ_POLLIN, 0});
     if (stage_input) items.push_back({nullptr, stage_input->descriptor(), ZMQ_POLLIN, 0});
     while (!stopping) {
@@ -95,6 +101,9 @@ struct SimService::Parts {
       zmq::message_t message;
       if (stage && stage.recv(message, zmq::recv_flags::dontwait)) {
         move_stage(message.to_string());
+      }
+      if (focus && focus.recv(message, zmq::recv_flags::dontwait)) {
+        move_focus(message.to_string());
       }
       if (stage_input) corrections.moves += stage_input->serve(simulation);
       if (control && control.recv(message, zmq::recv_flags::dontwait)) {
@@ -122,10 +131,26 @@ struct SimService::Parts {
     }
   }
 
+  void move_focus(const std::string& message) {
+    double target_nm = 0;
+    const double commanded_nm = simulation.commanded_z_nm();
+    switch (reader.read_axial(message, monotonic_ns(), commanded_nm, target_nm)) {
+      case CorrectionReader::Outcome::Move:
+        simulation.command_focus(target_nm);
+        ++corrections.axial_obeyed;
+        break;
+      case CorrectionReader::Outcome::Expired:
+        ++corrections.axial_expired;
+        break;
+      case CorrectionReader::Outcome::Rejected:
+        break;
+    }
+  }
+
   zmq::context_t context{1};
   zmq::socket_t truth;                    ///< stream thread
   zmq::socket_t control;                  ///< wire thread
-  zmq::socket_t stage;                    ///< wire thread
+  zmq::socket_t stage, focus;             ///< wire thread
   std::optional<StageInput> stage_input;  ///< wire thread
   std::uint64_t truth_seq = 0;
   CorrectionCounts corrections;

@@ -41,20 +41,25 @@ std::string unknown_key(const json& request) {
   return "";
 }
 
-}  // namespace
+using Outcome = CorrectionReader::Outcome;
 
-CorrectionReader::Outcome CorrectionReader::read(const std::string& message, std::int64_t now_ns,
-                                                 Vec2 commanded_nm, Vec2& target_nm) {
-  static const std::string topic = "correction ";
+/// @param y_key  null: there is no second length
+Outcome read_correction(const std::string& message, const std::string& topic, const char* x_key,
+                        const char* y_key, std::int64_t now_ns, Vec2 commanded_nm, auto& lock,
+                        Vec2& target_nm) {
   if (message.rfind(topic, 0) != 0) return Outcome::Rejected;
   const json body = json::parse(message.begin() + static_cast<std::ptrdiff_t>(topic.size()),
                                 message.end(), nullptr, false);
-  if (!body.is_object() || !body.contains("total_x_nm") || !body.contains("total_y_nm") ||
-      !body["total_x_nm"].is_number() || !body["total_y_nm"].is_number()) {
+  if (!body.is_object()) return Outcome::Rejected;
+  Vec2 total;
+  const auto take = [&](const char* key, double& nm) {
+    const auto found = body.find(key);
+    if (found == body.end() || !found->is_number()) return false;
+    nm = found->get<double>();
+    return std::isfinite(nm);
+  };
+  if (!take(x_key, total.x) || (y_key != nullptr && !take(y_key, total.y)))
     return Outcome::Rejected;
-  }
-  const Vec2 total = {body["total_x_nm"].get<double>(), body["total_y_nm"].get<double>()};
-  if (!std::isfinite(total.x) || !std::isfinite(total.y)) return Outcome::Rejected;
   const json session = body.value("session", json(""));
   const json lock_id = body.value("lock_id", json(0));
   const json expires_ns = body.value("expires_ns", json(std::numeric_limits<std::int64_t>::max()));
@@ -62,13 +67,28 @@ CorrectionReader::Outcome CorrectionReader::read(const std::string& message, std
     return Outcome::Rejected;
   }
   if (expires_ns.get<std::int64_t>() < now_ns) return Outcome::Expired;
-  if (session.get<std::string>() != session_ || lock_id.get<std::int64_t>() != lock_id_) {
-    session_ = session.get<std::string>();
-    lock_id_ = lock_id.get<std::int64_t>();
-    zero_nm_ = commanded_nm;
+  if (session.get<std::string>() != lock.session || lock_id.get<std::int64_t>() != lock.lock_id) {
+    lock = {session.get<std::string>(), lock_id.get<std::int64_t>(), commanded_nm};
   }
-  target_nm = {zero_nm_.x + total.x, zero_nm_.y + total.y};
+  target_nm = {lock.zero_nm.x + total.x, lock.zero_nm.y + total.y};
   return Outcome::Move;
+}
+
+}  // namespace
+
+Outcome CorrectionReader::read(const std::string& message, std::int64_t now_ns, Vec2 commanded_nm,
+                               Vec2& target_nm) {
+  return read_correction(message, "correction ", "total_x_nm", "total_y_nm", now_ns, commanded_nm,
+                         lateral_, target_nm);
+}
+
+Outcome CorrectionReader::read_axial(const std::string& message, std::int64_t now_ns,
+                                     double commanded_z_nm, double& target_z_nm) {
+  Vec2 target_nm;
+  const Outcome outcome = read_correction(message, "axial ", "total_z_nm", nullptr, now_ns,
+                                          {commanded_z_nm, 0}, axial_, target_nm);
+  if (outcome == Outcome::Move) target_z_nm = target_nm.x;
+  return outcome;
 }
 
 std::string truth_message(const TruthRecord& record, std::uint64_t seq) {
@@ -84,13 +104,15 @@ std::string truth_message(const TruthRecord& record, std::uint64_t seq) {
       "\"disturbance_y_nm\":%.4f,\"stage_x_nm\":%.4f,\"stage_y_nm\":%.4f,"
       "\"commanded_x_nm\":%.4f,\"commanded_y_nm\":%.4f,\"camera_away\":%s,"
       "\"markers_hidden\":%s,\"stage_stuck\":%s,\"line1_high\":%s,\"sample_z_nm\":%.4f,"
-      "\"disturbance_z_nm\":%.4f,\"stage_z_nm\":%.4f,\"commanded_z_nm\":%.4f}",
+      "\"disturbance_z_nm\":%.4f,\"stage_z_nm\":%.4f,\"commanded_z_nm\":%.4f,"
+      "\"stage_z_stuck\":%s}",
       seq, static_cast<unsigned>(record.plan.frame_id), record.plan.frame_count, flag(record.sent),
       record.plan.camera_time_ns, record.middle_ns, truth.sample_nm.x, truth.sample_nm.y,
       truth.disturbance_nm.x, truth.disturbance_nm.y, truth.stage_nm.x, truth.stage_nm.y,
       truth.commanded_nm.x, truth.commanded_nm.y, flag(record.camera_away),
       flag(truth.markers_hidden), flag(truth.stage_stuck), flag(record.plan.line1_high),
-      truth.sample_z_nm, truth.disturbance_z_nm, truth.stage_z_nm, truth.commanded_z_nm);
+      truth.sample_z_nm, truth.disturbance_z_nm, truth.stage_z_nm, truth.commanded_z_nm,
+      flag(truth.stage_z_stuck));
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
@@ -112,10 +134,12 @@ std::string answer_command(const std::string& request, LiveSimulation& simulatio
                 {"controlled", camera.controlled},
                 {"corrections", corrections.obeyed},
                 {"corrections_expired", corrections.expired},
+                {"axial_corrections", corrections.axial_obeyed},
+                {"axial_corrections_expired", corrections.axial_expired},
                 {"stage_moves", corrections.moves},
                 {"commanded_x_nm", commanded.x},
                 {"commanded_y_nm", commanded.y},
-                {"commanded_z_nm", simulation.stage_place().commanded_z_nm}}
+                {"commanded_z_nm", simulation.commanded_z_nm()}}
         .dump();
   }
   Fault fault;

@@ -25,11 +25,17 @@ class CorrectionReader {
   /// @param commanded_nm  where the stage was last sent
   /// @param target_nm  for Move, set to the absolute position to go to; else nothing changes
   Outcome read(const std::string& message, std::int64_t now_ns, Vec2 commanded_nm, Vec2& target_nm);
+  /// The same of "axial {json}", which has a lock of its own.
+  Outcome read_axial(const std::string& message, std::int64_t now_ns, double commanded_z_nm,
+                     double& target_z_nm);
 
  private:
-  std::string session_;
-  std::int64_t lock_id_ = -1;
-  Vec2 zero_nm_;
+  struct Lock {
+    std::string session;
+    std::int64_t lock_id = -1;
+    Vec2 zero_nm;
+  };
+  Lock lateral_, axial_;  ///< axial: z is x
 };
 
 /// "truth {json}": one line for the PUB socket.
@@ -47,7 +53,8 @@ struct CameraState {
 struct CorrectionCounts {
   std::uint64_t obeyed = 0;
   std::uint64_t expired = 0;  ///< came too late and were ignored
-  std::uint64_t moves = 0;    ///< of --stage-input
+  std::uint64_t axial_obeyed = 0, axial_expired = 0;
+  std::uint64_t moves = 0;  ///< of --stage-input
 };
 
 /// Carries out one command ({"command": "vanish", "seconds": 2}) and returns the reply as JSON.

@@ -99,8 +99,14 @@ Vec2 Simulation::by_stages_nm() const noexcept {
           by_stage_nm.y + scenario_.focus_stage->tilt_y_nm_per_um * z_um};
 }
 
+/// How far the focus stage, where it is there, moves the sample along z.
+double Simulation::by_focus_nm(double stage_z_nm) const noexcept {
+  return focus_stage_ ? scenario_.focus_stage->coupling * stage_z_nm : 0;
+}
+
 double Simulation::sample_z_nm() const noexcept {
-  return disturbance_z_nm_ + step_z_nm_ + (focus_stage_ ? focus_stage_->position_nm().x : 0);
+  const double stage_z_nm = focus_stage_ ? focus_stage_->position_nm().x : 0;
+  return disturbance_z_nm_ + step_z_nm_ + by_focus_nm(stage_z_nm);
 }
 
 Vec2 Simulation::sample_nm() const noexcept {
@@ -266,13 +272,15 @@ Truth Simulation::expose(std::int64_t start_ns, const SensorSettings& settings,
   }
   truth.stage_z_nm /= sum.ticks();
   truth.disturbance_z_nm /= sum.ticks();
-  truth.sample_z_nm = truth.disturbance_z_nm + truth.stage_z_nm;
+  truth.sample_z_nm = truth.disturbance_z_nm + by_focus_nm(truth.stage_z_nm);
   truth.commanded_nm = stage_.commanded_nm();
   truth.commanded_z_nm = commanded_z_nm();
   truth.reflection_hidden = now_ns() < reflection_hidden_until_ns_;
   truth.background = background_;
   truth.markers_hidden = now_ns() < hidden_until_ns_;
   truth.stage_stuck = scenario_.stage.stuck || stage_.dead() || now_ns() < stuck_until_ns_;
+  truth.stage_z_stuck = focus_stage_ && (scenario_.focus_stage->actuator.stuck ||
+                                         focus_stage_->dead() || now_ns() < focus_stuck_until_ns_);
   if (levels != nullptr) draw(truth, sum, settings, levels);
   return truth;
 }

@@ -5,7 +5,7 @@
 // in LiveSimulation; tests drive it directly.
 //
 // What the image shows: sample = disturbance + M^-1 * stage (see scenario.hpp for M and the axes);
-// in z the sum of disturbance and focus stage, if there is one.
+// in z the disturbance plus `coupling` * focus stage, if there is one.
 // A frame shows the mean of it over the exposure, and with `optics.motion_blur` the motion about
 // it.
 #pragma once
@@ -36,7 +36,7 @@ struct Truth {
   bool markers_hidden = false;
   bool reflection_hidden = false;
   double background = 1;  ///< relative to the scenario's
-  bool stage_stuck = false;
+  bool stage_stuck = false, stage_z_stuck = false;
 };
 
 enum class FrameFate : std::uint8_t { Send, Drop, Corrupt };
@@ -106,6 +106,7 @@ class Simulation {
   bool inject_into_clock(const Fault& fault, std::int64_t until_ns);
   Vec2 disturbance_now() const noexcept;
   Vec2 by_stages_nm() const noexcept;
+  double by_focus_nm(double stage_z_nm) const noexcept;
   class ExposureSum;
   void draw(const Truth& truth, const ExposureSum& sum, const SensorSettings& settings,
             std::uint16_t* levels);

@@ -81,21 +81,24 @@ StageRequest parse_stage_request(std::string_view datagram, bool has_focus_stage
     return request;
   }
   std::string_view rest = datagram;
-  if (take_word(rest) != "move") {
-    request.mistake = "expected \"move X Y\" or \"read\"";
+  const std::string_view word = take_word(rest);
+  const bool focus = has_focus_stage && word == "focus";
+  if (word != "move" && !focus) {
+    request.mistake = has_focus_stage ? R"(expected "move X Y", "move X Y Z", "focus Z" or "read")"
+                                      : R"(expected "move X Y" or "read")";
     return request;
   }
-  bool right = take_nm(rest, request.target_nm.x) && take_nm(rest, request.target_nm.y);
-  if (right && has_focus_stage && !rest.empty()) {
+  bool right = focus || (take_nm(rest, request.target_nm.x) && take_nm(rest, request.target_nm.y));
+  if (right && (focus || (has_focus_stage && !rest.empty()))) {
     right = take_nm(rest, request.target_z_nm.emplace());
   }
   if (!right || !rest.empty() || datagram.back() == ' ') {
     request.mistake = has_focus_stage
-                          ? "expected \"move X Y\" or \"move X Y Z\" with numbers of nm from -1e9 "
-                            "to 1e9"
+                          ? "expected \"move X Y\", \"move X Y Z\" or \"focus Z\" with numbers "
+                            "of nm from -1e9 to 1e9"
                           : "expected \"move X Y\" with two numbers of nm from -1e9 to 1e9";
   } else {
-    request.kind = StageRequest::Kind::Move;
+    request.kind = focus ? StageRequest::Kind::Focus : StageRequest::Kind::Move;
   }
   return request;
 }
@@ -145,6 +148,8 @@ std::uint64_t StageInput::serve(LiveSimulation& simulation) {
     switch (request.kind) {
       case StageRequest::Kind::Move:
         simulation.command_stage(request.target_nm);
+        [[fallthrough]];
+      case StageRequest::Kind::Focus:
         if (request.target_z_nm) simulation.command_focus(*request.target_z_nm);
         ++moves;
         continue;

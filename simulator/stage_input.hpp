@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The simulated stage as something that a stage's driver, or an emulator of its controller, reaches
 // without ZeroMQ: a UNIX datagram socket. "move X Y" sends the stage to an absolute place ("move X
-// Y Z" where there is a focus stage), "read" is answered by where it is and where it was sent,
-// anything else by "error: ..." (all nm, stage axes; README.md). Owned by SimService, used by its
-// wire thread.
+// Y Z" where there is a focus stage, which "focus Z" moves alone), "read" is answered by where it
+// is and where it was sent, anything else by "error: ..." (all nm, stage axes; README.md). Owned by
+// SimService, used by its wire thread.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ namespace driftd::simulator {
 class LiveSimulation;
 
 struct StageRequest {
-  enum class Kind : std::uint8_t { Move, Read, Mistake };
+  enum class Kind : std::uint8_t { Move, Focus, Read, Mistake };
   Kind kind = Kind::Mistake;
-  Vec2 target_nm;  ///< of a Move
-  std::optional<double> target_z_nm;
-  std::string mistake;  ///< of a Mistake, for people
+  Vec2 target_nm;                     ///< of a Move
+  std::optional<double> target_z_nm;  ///< of a Focus; of a Move that has it
+  std::string mistake;                ///< of a Mistake, for people
 };
 
 /// What a datagram asks for.
-/// @param has_focus_stage  whether a move may have a third number
+/// @param has_focus_stage  whether there is `focus`, and a move may have a third number
 StageRequest parse_stage_request(std::string_view datagram, bool has_focus_stage = false);
 
 class StageInput {

@@ -92,12 +92,13 @@ simulator::LiveSimulation& world() {
 }
 
 void check_request_to_simulator(const std::string& message) {
-  const auto request = simulator::parse_stage_request(message);
+  const auto request = simulator::parse_stage_request(message, message.size() % 2 == 0);
   using Kind = simulator::StageRequest::Kind;
-  require((request.kind != Kind::Move && request.kind != Kind::Read) != request.mistake.empty(),
+  require((request.kind == Kind::Mistake) != request.mistake.empty(),
           "a mistake is told, and nothing else is", message);
   require(request.kind != Kind::Move ||
-              (std::abs(request.target_nm.x) <= 1e9 && std::abs(request.target_nm.y) <= 1e9),
+              (std::abs(request.target_nm.x) <= 1e9 && std::abs(request.target_nm.y) <= 1e9 &&
+               std::abs(request.target_z_nm.value_or(0)) <= 1e9),
           "a target is a place that there is", message);
   if (!message.starts_with('{')) return;
   const auto reply =
@@ -128,6 +129,9 @@ void messages(Bytes bytes) {
     require(outcome != simulator::CorrectionReader::Outcome::Move ||
                 (std::isfinite(target_nm.x) && std::isfinite(target_nm.y)),
             "the stage is sent to a place that there is", line);
+    double target_z_nm = 0;
+    stage.read_axial(line, kNowNs, target_z_nm, target_z_nm);
+    require(std::isfinite(target_z_nm), "z is sent to a place that there is", line);
   }
   write_correction(Choices(bytes));
 }

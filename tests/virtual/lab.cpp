@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -18,6 +19,7 @@ namespace driftd::virtual_time {
 namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
+constexpr std::array<std::string_view, 2> kTopics = {"correction ", "axial "};
 constexpr std::int64_t kReadoutNs = 300'000;  ///< end of the exposure to the frame's arrival
 /// The frame's arrival to the correction's at the stage.
 constexpr std::int64_t kReactionNs = 200'000;
@@ -86,12 +88,13 @@ void Lab::start_daemon(const std::filesystem::path& file) {
     camera_ = nullptr;
     throw;
   }
-  waiting_.clear();
+  waiting_ = {};
   time_.await_sleepers(1);  // the thread that the observer learns by
   driver_.reset(zmq_socket(context_.get(), ZMQ_SUB));
   const int newest_only = 1;
   zmq_setsockopt(driver_.get(), ZMQ_CONFLATE, &newest_only, sizeof newest_only);
-  zmq_setsockopt(driver_.get(), ZMQ_SUBSCRIBE, "correction ", 11);
+  for (const std::string_view topic : kTopics)
+    zmq_setsockopt(driver_.get(), ZMQ_SUBSCRIBE, topic.data(), topic.size());
   const std::filesystem::path folder = config::runtime_directories().front();
   for (const std::string& endpoint : config_.wire.corrections)
     zmq_connect(driver_.get(), config::endpoint_in(folder, endpoint).c_str());
@@ -142,7 +145,7 @@ void Lab::advance(std::int64_t duration_ns) {
       release_corrections();
       settle();
     }
-    if (!waiting_.empty() && driver_free_ns_ <= now_ns) obey(std::exchange(waiting_, {}));
+    if (driver_free_ns_ <= now_ns) obey_waiting();
     watch_cable();
     if (!coming_.empty() && coming_.front().arrival_ns <= now_ns) {
       deliver();
@@ -191,7 +194,7 @@ std::int64_t Lab::next_event_ns() const noexcept {
   if (!service_) return next_ns;
   if (!coming_.empty()) next_ns = std::min(next_ns, coming_.front().arrival_ns);
   if (release_ns_ != 0) next_ns = std::min(next_ns, release_ns_);
-  if (!waiting_.empty()) next_ns = std::min(next_ns, driver_free_ns_);
+  if (waiting_ != decltype(waiting_){}) next_ns = std::min(next_ns, driver_free_ns_);
   return std::min({next_ns, popped_ns_ + kPopNs, turn_ns_});
 }
 
@@ -328,22 +331,32 @@ void Lab::settle() {
 
 void Lab::obey_corrections() {
   for (std::string& message : take_sent_messages()) {
-    if (message.starts_with("correction ")) {
-      waiting_ = message;
-      if (time_.now_ns() >= driver_free_ns_) obey(std::exchange(waiting_, {}));
+    for (std::size_t i = 0; i < kTopics.size(); ++i) {
+      if (!message.starts_with(kTopics[i])) continue;
+      if (!waiting_[i].empty() && time_.now_ns() >= driver_free_ns_) obey_waiting();
+      waiting_[i] = message;
     }
     messages_.push_back(std::move(message));
   }
+  if (time_.now_ns() >= driver_free_ns_) obey_waiting();
 }
 
-/// It reaches the stage kReactionNs later; what is due in that time comes so much later, too.
-void Lab::obey(const std::string& correction) {
+/// What waits reaches the stage kReactionNs later, x, y and z of a frame in one move; what is due
+/// in that time comes so much later, too.
+void Lab::obey_waiting() {
+  const auto [correction, axial] = std::exchange(waiting_, {});
+  if (correction.empty() && axial.empty()) return;
   if (driver_period_ns_ > 0) driver_free_ns_ = time_.now_ns() + driver_period_ns_;
   time_.pass_until(time_.now_ns() + kReactionNs);
+  using Outcome = simulator::CorrectionReader::Outcome;
+  const std::int64_t now_ns = time_.now_ns();
   simulator::Vec2 target_nm{};
-  if (corrections_.read(correction, time_.now_ns(), simulation_.commanded_nm(), target_nm) ==
-      simulator::CorrectionReader::Outcome::Move)
+  if (corrections_.read(correction, now_ns, simulation_.commanded_nm(), target_nm) == Outcome::Move)
     simulation_.command_stage(target_nm);
+  double target_z_nm = 0;
+  if (corrections_.read_axial(axial, now_ns, simulation_.commanded_z_nm(), target_z_nm) ==
+      Outcome::Move)
+    simulation_.command_focus(target_z_nm);
 }
 
 }  // namespace driftd::virtual_time

@@ -7,6 +7,7 @@
 
 #include <zmq.h>
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -81,7 +82,7 @@ class Lab {
   void settle();
   void release_corrections();
   void obey_corrections();
-  void obey(const std::string& correction);
+  void obey_waiting();
   std::int64_t next_event_ns() const noexcept;
   std::int64_t exposure_end_ns() const noexcept;
 
@@ -108,7 +109,8 @@ class Lab {
   std::int64_t turn_ns_ = 0;      ///< when housekeeping turns next
   std::int64_t release_ns_ = 0;   ///< corrections are held until then; 0: they are not
   std::int64_t driver_period_ns_ = 0, driver_free_ns_ = 0;
-  std::string waiting_;         ///< the newest correction, for the driver; empty: none
+  /// The newest correction and the newest of z, for the driver; empty: none.
+  std::array<std::string, 2> waiting_;
   std::int64_t popped_ns_ = 0;  ///< when the loop was given something last
   std::int64_t frame_ns_ = 0;   ///< when a frame was sent last
   std::int64_t clock_asked_ns_ = 0;

@@ -26,8 +26,8 @@ std::vector<std::string> messages;
 std::atomic<std::uint64_t> replies{0};
 
 bool is_published(std::string_view text) {
-  constexpr std::array<std::string_view, 5> kTopics = {"position {", "correction {", "markers {",
-                                                       "status {", "event {"};
+  constexpr std::array<std::string_view, 6> kTopics = {"position {", "correction {", "axial {",
+                                                       "markers {",  "status {",     "event {"};
   for (const std::string_view topic : kTopics)
     if (text.starts_with(topic)) return true;
   return false;
@@ -54,7 +54,7 @@ std::uint64_t sent_replies() {
 
 int __wrap_zmq_send(void* socket, const void* buffer, std::size_t bytes, int flags) {
   const std::string_view text(static_cast<const char*>(buffer), bytes);
-  if (text.starts_with("correction {")) {
+  if (text.starts_with("correction {") || text.starts_with("axial {")) {
     std::unique_lock lock(driftd::virtual_time::mutex);
     driftd::virtual_time::changed.wait(lock, [] { return !driftd::virtual_time::held; });
   }

@@ -99,7 +99,7 @@ reflection: {photons: 1e5, x_px: 40, y_px: 50, px_per_um: 25, direction_deg: 90,
              pointing_px_per_sqrt_s: 0.01}
 disturbance: {z: {linear_nm_per_s: 10, settling_nm: 1000}}
 stage: {frequency_hz: 150,
-        z: {frequency_hz: 40, sign: -1, gain: 0.9, tilt_x_nm_per_um: 20, tilt_y_nm_per_um: 4}}
+        z: {frequency_hz: 40, sign: -1, gain: 0.9, coupling: -1, tilt_x_nm_per_um: 20, tilt_y_nm_per_um: 4}}
 faults:
   - {kind: step, z_nm: 200}
   - {kind: stage_reversed, axes: z}
@@ -127,6 +127,7 @@ faults:
   REQUIRE(scenario.focus_stage);
   CHECK(scenario.focus_stage->actuator.frequency_hz == 40);
   CHECK(scenario.focus_stage->actuator.axis_sign[0] == -1);
+  CHECK(scenario.focus_stage->coupling == -1);
   CHECK(scenario.focus_stage->actuator.axis_gain[0] == 0.9);
   CHECK(scenario.focus_stage->tilt_x_nm_per_um == 20);
   CHECK(scenario.stage.frequency_hz == 150);
@@ -156,6 +157,7 @@ TEST_CASE("What a pupil cannot be is refused with what it may be") {
            "range_nm"));
   CHECK(says(complaint("markers: {count: 3, heights_nm: [1, 2]}"), "heights_nm"));
   CHECK(says(complaint("stage: {z: {sign: 0}}"), "1 or -1"));
+  CHECK(says(complaint("stage: {z: {coupling: 0}}"), "not 0"));
   CHECK(says(complaint("faults: [{kind: stage_dead, axes: x}]"), "axes"));
 }
 

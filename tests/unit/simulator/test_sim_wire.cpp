@@ -104,6 +104,32 @@ TEST_CASE("A correction that comes after its time moves nothing, not even the ze
   CHECK(target.y == 2);
 }
 
+TEST_CASE("Corrections of z have a zero and a lock of their own") {
+  CorrectionReader reader;
+  double target_z_nm = 7;
+  Vec2 target;
+  const auto axial = [&](const std::string& text, double from_nm) {
+    return reader.read_axial("axial " + text, 50, from_nm, target_z_nm);
+  };
+  using Outcome = CorrectionReader::Outcome;
+  REQUIRE(reader.read(correction(10, -5, "aa", 1), 0, {0, 0}, target) == Outcome::Move);
+  REQUIRE(axial(R"({"session":"aa","lock_id":2,"total_z_nm":-3})", 100) == Outcome::Move);
+  CHECK(target_z_nm == 97);
+  REQUIRE(axial(R"({"session":"aa","lock_id":2,"total_z_nm":-4})", 97) == Outcome::Move);
+  CHECK(target_z_nm == 96);
+  REQUIRE(reader.read(correction(11, -5, "aa", 1), 0, {10, -5}, target) == Outcome::Move);
+  CHECK(target.x == 11);  // z's lock has not moved its zero
+  CHECK(axial(R"({"session":"aa","lock_id":3,"total_z_nm":1,"expires_ns":49})", 0) ==
+        Outcome::Expired);
+  for (const char* wrong : {"", "{", R"({"total_z_nm":null})", R"({"total_z_nm":1e999})",
+                            R"({"total_x_nm":1,"total_y_nm":1})"})
+    CHECK(axial(wrong, 0) == Outcome::Rejected);
+  CHECK(reader.read_axial(correction(1, 1, "aa", 1), 50, 0, target_z_nm) == Outcome::Rejected);
+  CHECK(reader.read(R"(axial {"total_x_nm":1,"total_y_nm":1})", 50, {}, target) ==
+        Outcome::Rejected);
+  CHECK(target_z_nm == 96);
+}
+
 TEST_CASE("A truth message is JSON with every field") {
   TruthRecord record;
   record.truth.sample_nm = {1.5, -2.25};
@@ -128,9 +154,10 @@ TEST_CASE("A truth message is JSON with every field") {
   CHECK(body["camera_away"] == true);
   CHECK(body["sent"] == true);
   CHECK(body["commanded_z_nm"] == -7.5);
-  for (const char* key : {"time_ns", "disturbance_x_nm", "disturbance_y_nm", "commanded_x_nm",
-                          "commanded_y_nm", "line1_high", "markers_hidden", "stage_stuck",
-                          "stage_y_nm", "sample_z_nm", "disturbance_z_nm", "stage_z_nm"}) {
+  for (const char* key :
+       {"time_ns", "disturbance_x_nm", "disturbance_y_nm", "commanded_x_nm", "commanded_y_nm",
+        "line1_high", "markers_hidden", "stage_stuck", "stage_y_nm", "stage_z_stuck", "sample_z_nm",
+        "disturbance_z_nm", "stage_z_nm"}) {
     CHECK(body.contains(key));
   }
 }
@@ -188,6 +215,7 @@ TEST_CASE("Over its sockets the service takes corrections and commands and tells
   Scenario scenario = still_world();
   scenario.stage.noise_nm = 0;
   scenario.stage.image_to_stage = {{{0, 1}, {-1, 0}}};
+  scenario.focus_stage.emplace().actuator.noise_nm = 0;
   const SimService service(scenario, settings);
 
   zmq::socket_t truth(context, zmq::socket_type::sub);
@@ -210,10 +238,16 @@ TEST_CASE("Over its sockets the service takes corrections and commands and tells
   json now;
   for (int i = 0; i < 500; ++i) {
     daemon.send(zmq::buffer(correction(0, 30, "aa", 1)), zmq::send_flags::none);
+    daemon.send(zmq::str_buffer(R"(axial {"session":"aa","lock_id":2,"total_z_nm":-8})"),
+                zmq::send_flags::none);
     now = receive(truth, "truth ");
-    if (std::abs(now["stage_y_nm"].get<double>() - 30) < 0.1) break;
+    if (std::abs(now["stage_y_nm"].get<double>() - 30) < 0.1 &&
+        std::abs(now["stage_z_nm"].get<double>() + 8) < 0.1)
+      break;
   }
   CHECK(now["commanded_y_nm"] == 30);
+  CHECK(now["commanded_z_nm"] == -8);
+  CHECK(std::abs(now["sample_z_nm"].get<double>() + 8) < 0.2);
   CHECK(now["disturbance_x_nm"] == 30);
   // M^-1 * (0, 30) = (-30, 0): the image is back where it was.
   CHECK(std::abs(now["sample_x_nm"].get<double>()) < 0.2);

@@ -126,7 +126,12 @@ TEST_CASE("A stage with a focus drive takes a third number") {
   const StageRequest two = parse_stage_request("move 1 -2", true);
   CHECK(two.kind == StageRequest::Kind::Move);
   CHECK_FALSE(two.target_z_nm);
-  for (const char* bad : {"move 1", "move 1 2 3 4", "move 1 2 3 ", "move 1 2 ", "move 1 2 nan"}) {
+  const StageRequest alone = parse_stage_request("focus 3.5", true);
+  CHECK(alone.kind == StageRequest::Kind::Focus);
+  CHECK(alone.target_z_nm == 3.5);
+  CHECK(parse_stage_request("focus 3.5").kind == StageRequest::Kind::Mistake);
+  for (const char* bad : {"focus", "focus 1 2", "focus nan", "move 1", "move 1 2 3 4",
+                          "move 1 2 3 ", "move 1 2 ", "move 1 2 nan"}) {
     INFO(bad);
     CHECK(parse_stage_request(bad, true).kind == StageRequest::Kind::Mistake);
   }
@@ -150,6 +155,12 @@ TEST_CASE("A stage with a focus drive takes a third number") {
   CHECK(std::abs(z + 300.5) < 0.5);
   CHECK(cx == 10);
   CHECK(cz == -300.5);
+  driver.say("focus 40");
+  const std::string answer = driver.ask("read");
+  REQUIRE(std::sscanf(answer.c_str(), "%lf %lf %lf %lf %lf %lf", &x, &y, &z, &cx, &cy, &cz) == 6);
+  CHECK(cx == 10);
+  CHECK(cy == 20);
+  CHECK(cz == 40);
 }
 
 TEST_CASE("Where the stage will be is told without letting time pass") {

@@ -112,6 +112,19 @@ TEST_CASE("The truth in z is disturbance plus focus stage, which tilts the image
   CHECK(world.sample_z_nm() - after.sample_z_nm == Approx(200).margin(1));
 }
 
+TEST_CASE("An objective that goes up moves the sample down in its eyes") {
+  Scenario scenario = small_world();
+  scenario.disturbance_z.step_nm = 10;
+  scenario.focus_stage = still_focus_stage();
+  scenario.focus_stage->coupling = -0.98;
+  Simulation world(scenario);
+  world.command_focus(0, 50);
+  const Truth truth = world.expose(200 * kMs, settings_of(scenario), nullptr);
+  CHECK(truth.stage_z_nm == Approx(50).margin(0.01));  // its own sensor knows nothing of that
+  CHECK(truth.sample_z_nm == Approx(10 - 49).margin(0.01));
+  CHECK(world.sample_z_nm() == Approx(truth.sample_z_nm).margin(0.01));
+}
+
 TEST_CASE("A fault of the focus stage leaves x and y, and the reverse") {
   Scenario scenario = small_world();
   scenario.focus_stage = still_focus_stage();
@@ -123,6 +136,10 @@ TEST_CASE("A fault of the focus stage leaves x and y, and the reverse") {
   const Truth truth = world.expose(200 * kMs, settings_of(scenario), nullptr);
   CHECK(truth.stage_nm.x == Approx(broken == FaultAxes::Lateral ? -50 : 50).margin(0.01));
   CHECK(truth.stage_z_nm == Approx(broken == FaultAxes::Axial ? -50 : 50).margin(0.01));
+  REQUIRE(world.inject({.kind = FaultKind::StageStuck, .axes = broken}));
+  const Truth stuck = world.expose(210 * kMs, settings_of(scenario), nullptr);
+  CHECK(stuck.stage_stuck == (broken == FaultAxes::Lateral));
+  CHECK(stuck.stage_z_stuck == (broken == FaultAxes::Axial));
   Simulation flat(small_world());
   CHECK_FALSE(flat.inject({.kind = FaultKind::StageDead, .axes = FaultAxes::Axial}));
 }
