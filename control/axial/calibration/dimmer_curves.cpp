@@ -18,7 +18,7 @@ constexpr double kFewestPhotons = 1000;
 constexpr std::size_t kNearest = 40;
 /// Of a bead's draws.
 constexpr std::size_t kFewestDraws = 4;
-constexpr double kLeastScatter = 0.3, kMostScatter = 10;
+constexpr double kLeastDimScatter = 0.3, kMostDimScatter = 10;
 
 /// A value of a bead at a height.
 struct Point {
@@ -98,7 +98,7 @@ class Curves {
       for (const Point& point : nearest(scatter, knot.z_nm))
         squares += point.value, told += point.weight;
       if (told > 0)
-        knot.scatter = std::clamp(std::sqrt(squares / told), kLeastScatter, kMostScatter);
+        knot.scatter = std::clamp(std::sqrt(squares / told), kLeastDimScatter, kMostDimScatter);
       if (!excess.empty()) knot.excess = median_at(excess, knot.z_nm);
     }
     return curve_of(std::move(knots), made_.curve.scatter_factor());

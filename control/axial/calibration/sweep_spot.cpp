@@ -10,8 +10,8 @@
 namespace driftd::control {
 namespace {
 
-constexpr double kSeenShare = 0.5;  ///< of the frames of a place
-constexpr double kStillPx = 0.02, kStillSds = 8;
+constexpr double kSpotSeenShare = 0.5;  ///< of the frames of a place
+constexpr double kSpotStillPx = 0.02, kSpotStillSds = 8;
 constexpr double kMostOffLineNm = 10;
 
 }  // namespace
@@ -20,7 +20,7 @@ void measure_spot(const SweepRecord& record, const SweepStage& stage, SweepFindi
   const std::vector<SweepPlace>& places = record.plan().places();
   const auto seen = [&](std::size_t p) {
     return places[p].is_measured() &&
-           record.visit(p).spot_frames >= kSeenShare * record.visit(p).frames;
+           record.visit(p).spot_frames >= kSpotSeenShare * record.visit(p).frames;
   };
   const auto along = [&](double Vec2::*axis) {
     return stage.line_of([&, axis](std::size_t p) -> std::optional<double> {
@@ -45,7 +45,7 @@ void measure_spot(const SweepRecord& record, const SweepStage& stage, SweepFindi
   const double per_nm = std::hypot(x->per_nm, y->per_nm);
   const double sd = std::hypot(x->per_nm_sd, y->per_nm_sd);
   const double moved_px = per_nm * 2 * record.plan().settings().range_nm;
-  if (moved_px < std::max(kStillPx, kStillSds * sd * 2 * record.plan().settings().range_nm))
+  if (moved_px < std::max(kSpotStillPx, kSpotStillSds * sd * 2 * record.plan().settings().range_nm))
     fail_sweep(
         CalibrationFault::Still,
         fmt::format("the reflected spot moved by {:.3f} px over {:g} nm, no more than noise: the "

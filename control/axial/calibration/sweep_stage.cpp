@@ -12,7 +12,8 @@
 namespace driftd::control {
 namespace {
 
-constexpr double kMostHysteresisNm = 10, kMostTiltNmPerUm = 50, kMostSdNm = 10, kMostSettlingNm = 3;
+constexpr double kMostHysteresisNm = 10, kMostStageTiltNmPerUm = 50, kMostLockSdNm = 10,
+                 kMostSettlingNm = 3;
 /// Steps at the end are read within so much, and such a share, and noise.
 constexpr double kCheckNm = 2, kCheckShare = 0.04, kSds = 4;
 
@@ -96,13 +97,13 @@ void SweepStage::find_tilt() const {
   if (!x || !y) return;
   findings_.tilt_nm_per_um = Vec2{1000 * x->per_nm, 1000 * y->per_nm};
   const double tilt = std::hypot(findings_.tilt_nm_per_um->x, findings_.tilt_nm_per_um->y);
-  if (tilt > kMostTiltNmPerUm)
+  if (tilt > kMostStageTiltNmPerUm)
     fail_sweep(
         CalibrationFault::StageTilt,
         fmt::format("the stage moves the sample sideways by {:.0f} nm for each micrometre of z, "
                     "allowed are {:g}: is it the z axis that moves, and does it stand along "
                     "the optical axis?",
-                    tilt, kMostTiltNmPerUm));
+                    tilt, kMostStageTiltNmPerUm));
 }
 
 /// Each step's difference is the hysteresis and the drift since.
@@ -195,12 +196,12 @@ void SweepStage::check_settling(double moved_nm, double sd_nm) const {
 }
 
 void SweepStage::check_noise() const {
-  if (findings_.predicted_sd_nm > kMostSdNm)
+  if (findings_.predicted_sd_nm > kMostLockSdNm)
     fail_sweep(
         CalibrationFault::Dim,
         fmt::format("z would have a standard deviation of {:.1f} nm in one frame, allowed are "
                     "{:g}: more light, a longer exposure, or more markers",
-                    findings_.predicted_sd_nm, kMostSdNm));
+                    findings_.predicted_sd_nm, kMostLockSdNm));
 }
 
 }  // namespace driftd::control
