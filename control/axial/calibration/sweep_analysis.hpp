@@ -21,7 +21,7 @@ struct SweepContext {
   double stage_gain = 1;           ///< nm that the stage was told for 1 nm of the sample
   /// The curve that z was read by until now; null: none.
   const BrightnessCurves* curve = nullptr;
-  std::string source;  ///< of the curve, for people
+  std::string source = {};  ///< of the curve, for people
 };
 
 /// A spot along the line that it moves on.

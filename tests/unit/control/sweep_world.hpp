@@ -10,6 +10,7 @@
 #include <functional>
 #include <vector>
 
+#include "control/axial/axial_estimator.hpp"
 #include "control/axial/calibration/sweep_record.hpp"
 #include "fitter/fitter.hpp"
 #include "support/axial_scene.hpp"
