@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -66,6 +67,51 @@ Answer telling(const std::string& forgotten, Answer answer) {
   };
 }
 
+CommandRefused no_z() {
+  return {Refusal::Refused, "z is not measured (axial.method is `none`): there is none to hold"};
+}
+
+struct Axes {
+  bool xy, z;
+};
+
+/// Nothing where `axes` is not said. @throws CommandRefused
+std::optional<Axes> axes_of(const nlohmann::json& request, bool has_z) {
+  const auto text = text_of(request, "axes");
+  if (!text) return std::nullopt;
+  if (*text != "xy" && *text != "z" && *text != "xyz")
+    throw CommandRefused{Refusal::BadRequest, "`axes` is \"xy\", \"z\" or \"xyz\""};
+  const Axes axes{.xy = *text != "z", .z = *text != "xy"};
+  if (axes.z && !has_z) throw no_z();
+  return axes;
+}
+
+/// One answer of an order to both locks: that of x and y, with what came of z in `z`. Where x and y
+/// refuse, it is refused.
+class BothAnswers {
+ public:
+  explicit BothAnswers(Answer answer) : answer_(std::move(answer)) {}
+
+  void of_xy(const Outcome& outcome) { xy_ = outcome, give(); }
+  void of_z(const Outcome& outcome) { z_ = outcome, give(); }
+
+ private:
+  void give() {
+    if (!xy_ || !z_) return;
+    const auto* reply = std::get_if<Reply>(&*xy_);
+    if (reply == nullptr) return answer_(*xy_);
+    Reply told = *reply;
+    if (const auto* refused = std::get_if<CommandRefused>(&*z_))
+      told.fields["z"] = {{"refused", refused->text}};
+    else
+      told.fields["z"] = std::get<Reply>(*z_).fields;
+    answer_(told);
+  }
+
+  Answer answer_;
+  std::optional<Outcome> xy_, z_;
+};
+
 }  // namespace
 
 void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t now_ns) {
@@ -81,7 +127,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
       return markers_.choose(read_choice(request), std::move(answer), now_ns);
     return answer(Reply{.fields = markers_.listed()});
   }
-  if (name == "stage") return answer(stage_.take(request, now_ns));
+  if (name == "stage") return answer(take_stage_report(request, stage_, axial_ ? &axial_->stage : nullptr, now_ns));
   if (name == "calibrate") {
     allow_only(request, {"excursion_nm", "seconds", "stop"});
     if (flag_of(request, "stop")) return calibration_.stop(answer);
@@ -92,11 +138,8 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
         std::move(answer), now_ns);
   }
   if (name == "lock") return lock(request, std::move(answer), now_ns);
-  if (name == "move") {
-    allow_only(request, {"x_nm", "y_nm", "dx_nm", "dy_nm", "speed_nm_per_s", "dwell_s", "path",
-                         "repeat", "home", "stop"});
-    return moves_.order(request, std::move(answer), now_ns);
-  }
+  if (name == "move") return move(request, std::move(answer), now_ns);
+  if (name == "unlock") return unlock(request, std::move(answer), now_ns);
   if (name == "place") return place(request, std::move(answer), now_ns);
   if (name == "exposure") return exposure(request, std::move(answer), now_ns);
   if (name == "record") {
@@ -115,17 +158,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   allow_only(request, {});
   if (name == "calibration") return answer(Reply{.fields = calibration_.progress()});
   if (name == "status") return answer(Reply{.fields = {{"status", status_()}}});
-  if (name == "unlock") {
-    places_.give_up();
-    const std::string forgotten = interrupted_.forget();
-    return lock_.unlock(telling(forgotten, std::move(answer)), now_ns);
-  }
-  if (name == "reset") {
-    lock_.reset(telling(interrupted_.name(), std::move(answer)), now_ns);
-    places_.give_up();
-    interrupted_.forget();
-    return;
-  }
+  if (name == "reset") return reset(std::move(answer), now_ns);
   if (name == "snapshot") return snapshots_.request(std::move(answer), now_ns);
   throw CommandRefused{
       Refusal::BadRequest,
@@ -135,16 +168,99 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
 }
 
 void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_ns) {
-  allow_only(request, {"resume", "place"});
+  allow_only(request, {"resume", "place", "axes"});
   const bool resumes = flag_of(request, "resume");
+  const auto axes = axes_of(request, axial_.has_value());
   if (const auto place = text_of(request, "place")) {
     if (resumes)
       throw CommandRefused{Refusal::BadRequest, "`resume` and `place` exclude one another"};
+    if (axes)
+      throw CommandRefused{Refusal::BadRequest, "`place` and `axes` exclude one another"};
     return places_.lock(*place, std::move(answer), now_ns);
   }
-  if (!resumes) return lock_.lock(std::move(answer), now_ns);
-  lock_.check_can_lock();  // there is nothing to go back to while a lock is engaged
-  lock_.lock(std::move(answer), now_ns, interrupted_.resumption());
+  const auto lock_xy = [&](Answer told) {
+    if (!resumes) return lock_.lock(std::move(told), now_ns);
+    lock_.check_can_lock();  // there is nothing to go back to while a lock is engaged
+    lock_.lock(std::move(told), now_ns, interrupted_.resumption());
+  };
+  const auto lock_z = [&](Answer told) {
+    if (!resumes) return axial_->lock.lock(std::move(told), now_ns);
+    axial_->lock.check_can_lock();
+    axial_->lock.lock(std::move(told), now_ns, interrupted_.axial_resumption());
+  };
+  if (axes && !axes->xy) return lock_z(std::move(answer));
+  const bool z_too = axial_ && (resumes ? interrupted_.has_axial() : axial_->is_held());
+  const bool with_z = axes ? axes->z : z_too;
+  if (!with_z) return lock_xy(std::move(answer));
+  // Of two, one that holds already is no obstacle to the other.
+  if (lock_.lock_now().holds() && !axial_->lock.lock_now().holds())
+    return lock_z(std::move(answer));
+  if (!lock_.lock_now().holds() && axial_->lock.lock_now().holds())
+    return lock_xy(std::move(answer));
+  const auto both = std::make_shared<BothAnswers>(std::move(answer));
+  lock_xy([both](const Outcome& outcome) { both->of_xy(outcome); });
+  try {
+    lock_z([both](const Outcome& outcome) { both->of_z(outcome); });
+  } catch (const CommandRefused& refused) {  // x and y are held without
+    both->of_z(refused);
+  }
+}
+
+void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t now_ns) {
+  allow_only(request, {"axes"});
+  const auto axes = axes_of(request, axial_.has_value());
+  if (axes && !axes->xy) return axial_->lock.unlock(std::move(answer), now_ns);
+  places_.give_up();
+  const std::string forgotten = interrupted_.forget();
+  answer = telling(forgotten, std::move(answer));
+  const bool with_z = axes ? axes->z : axial_.has_value();
+  if (!with_z) return lock_.unlock(std::move(answer), now_ns);
+  lock_.withhold();
+  axial_->lock.withhold();
+  const auto both = std::make_shared<BothAnswers>(std::move(answer));
+  lock_.unlock([both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
+  axial_->lock.unlock([both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
+}
+
+/// Of the locks that are not engaged; where one is and the other is idle, as if there were one.
+void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
+  const bool z_waits = axial_ && !axial_->lock.lock_now().is_idle() && !axial_->lock.is_engaged();
+  if (z_waits && lock_.is_engaged()) return axial_->lock.reset(std::move(answer), now_ns);
+  answer = telling(interrupted_.name(), std::move(answer));
+  if (z_waits) {
+    const auto both = std::make_shared<BothAnswers>(std::move(answer));
+    lock_.reset([both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
+    axial_->lock.reset([both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
+  } else {
+    lock_.reset(std::move(answer), now_ns);
+  }
+  places_.give_up();
+  interrupted_.forget();
+}
+
+void CommandHandlers::move(const Json& request, Answer answer, std::int64_t now_ns) {
+  allow_only(request, {"x_nm", "y_nm", "z_nm", "dx_nm", "dy_nm", "dz_nm", "speed_nm_per_s",
+                       "dwell_s", "path", "repeat", "home", "stop", "axes"});
+  Json fields = request;
+  fields.erase("command");
+  fields.erase("id");
+  MoveRequests moves = read_moves(fields);
+  if (!axial_) {
+    if (!moves.xy) throw no_z();
+    if (!moves.of_any && moves.z) throw no_z();
+    moves.z.reset();
+  } else if (moves.of_any) {  // of whom there is something to move
+    if (!axial_->moves.is_engaged())
+      moves.z.reset();
+    else if (!moves_.is_engaged())
+      moves.xy.reset();
+  }
+  if (!moves.z) return moves_.order(*moves.xy, std::move(answer), now_ns);
+  if (!moves.xy) return axial_->moves.order(*moves.z, std::move(answer), now_ns);
+  axial_->moves.check(*moves.z);  // both, or neither
+  const auto both = std::make_shared<BothAnswers>(std::move(answer));
+  moves_.order(*moves.xy, [both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
+  axial_->moves.order(*moves.z, [both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
 }
 
 /// In the ranges of camera.exposure_us and camera.gain_db; the camera's are narrower.

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "daemon/calibration/calibration.hpp"
 #include "daemon/camera/snapshots.hpp"
@@ -25,11 +26,20 @@ class CommandHandlers {
  public:
   using Json = nlohmann::json;
 
+  /// What holds z.
+  struct Axial {
+    LockOrders& lock;
+    MoveOrders& moves;
+    StageChannel& stage;
+    std::function<bool()> is_held;  ///< a plain `lock` holds z, too: axial.hold
+  };
+
   /// @param status  composes the object of `status`
   CommandHandlers(LockOrders& lock, MoveOrders& moves, LockRecovery& interrupted,
                   MarkerKeeper& markers, Exposure& exposure, Snapshots& snapshots,
                   Calibration& calibration, StageChannel& stage, RecordKeeper& record,
-                  FrameKeeper& raw_frames, Places& places, std::function<Json()> status)
+                  FrameKeeper& raw_frames, Places& places, std::function<Json()> status,
+                  std::optional<Axial> axial = std::nullopt)
       : lock_(lock),
         moves_(moves),
         interrupted_(interrupted),
@@ -41,13 +51,17 @@ class CommandHandlers {
         record_(record),
         raw_frames_(raw_frames),
         places_(places),
-        status_(std::move(status)) {}
+        status_(std::move(status)),
+        axial_(std::move(axial)) {}
 
   /// Begins to carry out a request: a JSON object with a string `command`. @throws CommandRefused
   void carry_out(const Json& request, Answer answer, std::int64_t now_ns);
 
  private:
   void lock(const Json& request, Answer answer, std::int64_t now_ns);
+  void unlock(const Json& request, Answer answer, std::int64_t now_ns);
+  void reset(Answer answer, std::int64_t now_ns);
+  void move(const Json& request, Answer answer, std::int64_t now_ns);
   void exposure(const Json& request, Answer answer, std::int64_t now_ns);
   void place(const Json& request, Answer answer, std::int64_t now_ns);
 
@@ -63,6 +77,7 @@ class CommandHandlers {
   FrameKeeper& raw_frames_;
   Places& places_;
   std::function<Json()> status_;
+  std::optional<Axial> axial_;  ///< none: z is not measured
 };
 
 }  // namespace driftd::daemon

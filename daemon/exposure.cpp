@@ -44,14 +44,13 @@ void Exposure::check(const camera::ExposureOrder& order) const {
   if (is_recording(config_))
     throw CommandRefused{Refusal::Refused, "a recording was exposed long ago"};
   if (under_way_) throw CommandRefused{Refusal::Busy, "the exposure is being set already"};
-  if (const control::LockState state = loop_.report().lock.state;
-      state != control::LockState::Idle && state != control::LockState::Lost) {
+  if (const char* state = loop_.report().blocking_state()) {
     throw CommandRefused{
         Refusal::Refused,
         fmt::format("the lock is `{}`: another exposure changes the noise of its markers and the "
                     "delay of its frames, so it is set while `idle` or `lost` (`driftctl unlock` "
                     "first)",
-                    control::name_of(state))};
+                    state)};
   }
   if (orders_pending_()) throw CommandRefused{Refusal::Busy, "an order to the lock is under way"};
   if (markers_.find_pending()) throw CommandRefused{Refusal::Busy, "markers are being looked for"};

@@ -77,6 +77,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
       camera_(config_, pipeline_.source(), loop_, events_),
       camera_network_(events_),
       stage_(config_, session_, pipeline_.ports(), loop_, events_),
+      z_stage_(config_, session_, pipeline_.ports(), loop_, events_, AxisGroup::Axial),
       memory_(config_, session_, camera_, loop_, stage_, events_,
               [this] { return markers_.sizes(); }),
       stage_memory_(config_, camera_, loop_, stage_, events_),
@@ -84,12 +85,20 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
                    [this] { return pipeline_.publisher().has_driver(); }),
       markers_(config_, pipeline_.chosen(), camera_, loop_, events_, &interrupted_),
       exposure_(config_, pipeline_.source(), camera_, loop_, markers_, events_,
-                [this] { return lock_.pending(); }),
-      lock_(
-          {.recording = is_recording(config_), .at_start = config_.lock.at_start},
-          pipeline_.publisher().gate(), loop_, [this] { return nothing_to_lock_by(); },
-          [this] { return stage_for_lock(); }),
-      moves_(config_, loop_, events_),
+                [this] { return orders_pending(); }),
+      lock_({.recording = is_recording(config_),
+             .at_start = config_.lock.at_start,
+             .newest_id = newest_lock_},
+            pipeline_.publisher().gate(), loop_, [this] { return nothing_to_lock_by(); },
+            [this] { return stage_for_lock(stage_); }),
+      z_lock_({.recording = is_recording(config_),
+               .at_start = config_.lock.at_start && config_.axial.hold,
+               .group = AxisGroup::Axial,
+               .newest_id = newest_lock_},
+              pipeline_.publisher().gate(AxisGroup::Axial), loop_,
+              [this] { return no_z_to_lock_by(); }, [this] { return stage_for_lock(z_stage_); }),
+      moves_(config_, loop_, events_, AxisGroup::Lateral, newest_move_),
+      z_moves_(config_, loop_, events_, AxisGroup::Axial, newest_move_),
       places_(config_, places_folder(),
               {.camera = camera_,
                .loop = loop_,
@@ -106,7 +115,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
               stage_, pattern_, events_),
       raw_frames_(config_, session_, loop_, events_),
       handlers_(lock_, moves_, interrupted_, markers_, exposure_, snapshots_, calibration_, stage_,
-                record_, raw_frames_, places_, [this] { return status(); }),
+                record_, raw_frames_, places_, [this] { return status(); }, axial_handlers()),
       commands_(wire_, config_.wire.commands,
                 [this](const config::Client& client, const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
@@ -118,8 +127,19 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
                     return ask_start_anew(request.value("check", false), answer);
                   handlers_.carry_out(request, std::move(answer), monotonic_ns());
                 }),
-      reload_(config_, file, wire_, camera_, loop_, events_, [this] { return lock_.pending(); }),
-      watchdog_(watchdog_period_us(), [] { sd_notify(0, "WATCHDOG=1"); }) {}
+      reload_(config_, file, wire_, camera_, loop_, events_, [this] { return orders_pending(); }),
+      watchdog_(watchdog_period_us(), [] { sd_notify(0, "WATCHDOG=1"); }) {
+  z_stage_.leave_events_to(stage_);
+}
+
+/// Nothing where z is not measured.
+std::optional<CommandHandlers::Axial> Housekeeping::axial_handlers() {
+  if (config_.axial.method == control::AxialMethod::None) return std::nullopt;
+  return CommandHandlers::Axial{.lock = z_lock_,
+                                .moves = z_moves_,
+                                .stage = z_stage_,
+                                .is_held = [this] { return config_.axial.hold; }};
+}
 
 Housekeeping::~Housekeeping() {
   pipeline_.stop();
@@ -170,6 +190,8 @@ void Housekeeping::start() {
   } else {
     spdlog::warn("no camera yet; waiting for one");
   }
+  if (const std::string warning = limit_warning(config_); config_.axial.hold && !warning.empty())
+    spdlog::warn("{}", warning);
   const ChosenFitter& chosen = pipeline_.chosen();
   spdlog::info("fits by {} ({}) with {} ({})", chosen.fitter->description(), chosen.reason,
                name_of(chosen.estimator), chosen.estimator_reason);
@@ -192,7 +214,9 @@ void Housekeeping::hold_recording() {
 void Housekeeping::refuse_pending() {
   places_.refuse_pending(stopping());
   lock_.refuse_pending(stopping());
+  z_lock_.refuse_pending(stopping());
   moves_.refuse_pending(stopping());
+  z_moves_.refuse_pending(stopping());
   exposure_.refuse_pending(stopping());
   markers_.refuse_pending(stopping());
   snapshots_.refuse_pending(stopping());
@@ -201,7 +225,7 @@ void Housekeeping::refuse_pending() {
 }
 
 bool Housekeeping::is_asked() const noexcept {
-  return lock_.pending() || moves_.pending() || record_.pending() || snapshots_.pending() ||
+  return orders_pending() || moves_.pending() || z_moves_.pending() || record_.pending() || snapshots_.pending() ||
          markers_.find_pending() || exposure_.pending() || places_.pending();
 }
 
@@ -211,12 +235,18 @@ void Housekeeping::turn(int patience_ms) {
   hold_recording();
   collect();
   stage_.turn(monotonic_ns());
+  z_stage_.turn(monotonic_ns());
   stage_memory_.turn();
   places_.turn(monotonic_ns());
-  lock_.hold_back_at_start(interrupted_.asks() || places_.was_asked() || markers_.are_chosen());
-  lock_.turn(monotonic_ns());
+  for (LockOrders* lock : {&lock_, &z_lock_}) {
+    lock->hold_back_at_start(interrupted_.asks() || places_.was_asked() || markers_.are_chosen());
+    lock->turn(monotonic_ns());
+  }
+  // Somebody who orders the one has said what is to be locked.
+  if (lock_.is_at_start_over() && lock_.lock_now().is_idle()) z_lock_.end_at_start();
   moves_.turn(monotonic_ns());
-  interrupted_.turn(lock_, monotonic_ns());
+  z_moves_.turn(monotonic_ns());
+  interrupted_.turn(lock_, monotonic_ns(), &z_lock_);
   memory_.turn(monotonic_ns());
   calibration_.turn();
   markers_.turn(monotonic_ns());
@@ -261,7 +291,7 @@ void Housekeeping::reload() {
 
 /// @param checks  only tells what would come of it
 void Housekeeping::ask_start_anew(bool checks, const Answer& answer) {
-  if (loop_.report().lock.state != control::LockState::Idle || lock_.pending())
+  if (!loop_.report().all_idle() || orders_pending())
     throw CommandRefused{Refusal::Refused,
                          "driftd starts anew only while the lock is idle (unlock it)"};
   const config::Config after = reload_.check_start();
@@ -308,11 +338,21 @@ void Housekeeping::collect() {
 }
 
 /// A lock whose stage may not obey is the user's to allow.
-StageForLock Housekeeping::stage_for_lock() {
-  StageForLock stage{.problem = stage_.problem(), .waiting_us = stage_.waiting_us()};
+StageForLock Housekeeping::stage_for_lock(StageChannel& driver) {
+  StageForLock stage{.problem = driver.problem(), .waiting_us = driver.waiting_us()};
   stage.refuses = !stage.problem.empty() && config_.stage.require_driver;
-  if (!stage.refuses) stage_.forget_silent();
+  if (!stage.refuses) driver.forget_silent();
   return stage;
+}
+
+/// Why no lock of z may begin now; "": one may. Its reference may still be under way.
+std::string Housekeeping::no_z_to_lock_by() {
+  if (exposure_.pending()) return "the camera's exposure is being set";
+  const LoopReport& loop = loop_.report();
+  const bool current = camera_.connected() && loop.is_current(loop.tracked_ns, monotonic_ns());
+  if (loop.axial.valid || (current && loop.axial.reason == control::AxialReason::NoReference))
+    return "";
+  return "z is not measured now: " + why_no_z(loop, config_, current);
 }
 
 /// Why no lock and no calibration may begin now, as far as camera and markers go; "": they may.
@@ -380,6 +420,14 @@ nlohmann::json Housekeeping::status() {
        .pattern = pattern_json(pattern_.change()),
        .axial = axial_json(loop, config_,
                            counters.connected && loop.is_current(loop.tracked_ns, monotonic_ns())),
+       .axial_held = config_.axial.hold,
+       .axial_max_jump_nm = config_.axial.max_jump_nm,
+       .axial_at_start_waits = z_lock_.waits_for(),
+       .axial_acquaintance = acquaintance_json(loop.z, stage_of(config_, AxisGroup::Axial),
+                                               AxisGroup::Axial),
+       .axial_driver = z_stage_.status(monotonic_ns()),
+       .axial_move = z_moves_.status(),
+       .axial_lock_warning = limit_warning(config_),
        .total = publisher.total_latency().summary(),
        .cut = ports.cut.summary(),
        .fit = ports.fit.summary(),

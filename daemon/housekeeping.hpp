@@ -88,7 +88,10 @@ class Housekeeping {
   nlohmann::json lost_with(const config::Config& after);
   nlohmann::json status();
   Reply access(const config::Client& client) const;
-  StageForLock stage_for_lock();
+  StageForLock stage_for_lock(StageChannel& stage);
+  std::string no_z_to_lock_by();
+  std::optional<CommandHandlers::Axial> axial_handlers();
+  bool orders_pending() const noexcept { return lock_.pending() || z_lock_.pending(); }
   std::string nothing_to_lock_by() const;
 
   config::Config config_;
@@ -104,14 +107,16 @@ class Housekeeping {
   Reporter reporter_;
   CameraWatch camera_;
   CameraNetwork camera_network_;
-  StageChannel stage_;
+  StageChannel stage_, z_stage_;
   LockSaver memory_;
   StageMemory stage_memory_;
   LockRecovery interrupted_;
   MarkerKeeper markers_;
   Exposure exposure_;
-  LockOrders lock_;
-  MoveOrders moves_;
+  std::shared_ptr<std::uint64_t> newest_lock_ = std::make_shared<std::uint64_t>(0);
+  std::shared_ptr<std::uint64_t> newest_move_ = std::make_shared<std::uint64_t>(0);
+  LockOrders lock_, z_lock_;
+  MoveOrders moves_, z_moves_;
   Places places_;
   Snapshots snapshots_;
   Calibration calibration_;

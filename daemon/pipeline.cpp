@@ -36,6 +36,7 @@ void Pipeline::start(const config::Config& config) {
   first_fitter_ = chosen_.fitter;
   ports_.reflection = make_reflection_reader(with_range(config, info), format);
   ports_.raw_frames = make_frame_ring(config, info);
+  measures_z_ = config.axial.method != control::AxialMethod::None && !is_recording(config);
   loop_ = std::make_unique<TrackingLoop>(*source_, *first_fitter_, publisher_, ports_,
                                          loop_settings(config, info), is_recording(config));
   publisher_.start([this] { realtime_.schedule_publisher(); }, [this] { source_->nudge(); });
@@ -43,6 +44,7 @@ void Pipeline::start(const config::Config& config) {
 
 void Pipeline::start_loop() {
   observer_ = std::make_unique<ObserverWorker>(ports_.observer);
+  if (measures_z_) z_observer_ = std::make_unique<ObserverWorker>(ports_.z.observer);
   loop_thread_ = std::thread([this] {
     realtime_.schedule_loop();
     loop_->run();
@@ -50,10 +52,12 @@ void Pipeline::start_loop() {
 }
 
 void Pipeline::stop() noexcept {
-  publisher_.gate().close();
+  for (const AxisGroup group : {AxisGroup::Lateral, AxisGroup::Axial})
+    publisher_.gate(group).close();
   ports_.stop.store(true);
   if (loop_thread_.joinable()) loop_thread_.join();
   observer_.reset();
+  z_observer_.reset();
   source_->stop();
   publisher_.stop();
 }

@@ -49,7 +49,8 @@ class Pipeline {
   ChosenFitter chosen_;
   std::shared_ptr<fitter::LiveFitter> first_fitter_;  ///< the loop's own
   LoopPorts ports_;
-  std::unique_ptr<ObserverWorker> observer_;
+  std::unique_ptr<ObserverWorker> observer_, z_observer_;
+  bool measures_z_ = false;
   std::unique_ptr<TrackingLoop> loop_;
   std::thread loop_thread_;
 };

@@ -40,7 +40,7 @@ Outcome Reload::run() {
   try {
     config::Origins origins;
     config::Config after = with_curve(config::load(file_, &origins));
-    const bool idle = loop_.report().lock.state == control::LockState::Idle && !orders_pending_();
+    const bool idle = loop_.report().all_idle() && !orders_pending_();
     if (!have_other_curves(config_, after))
       after.axial.read = config_.axial.read;  // z keeps its zero
     else if (!idle)

@@ -253,8 +253,8 @@ GainCourse course_of(const FitData& data, const ResponseShape& shape, double sho
   const auto response = respond_in_slots(data, shape);
   std::array<std::array<std::vector<double>, 4>, 2> white;  // [image axis][x, y, place, moved]
   const std::vector<double> one(data.slots.use.size(), 1);
-  for (std::size_t i = 0; i < 2; ++i) {
-    for (std::size_t c = 0; c < 2; ++c)
+  for (std::size_t i = 0; i < data.axes; ++i) {
+    for (std::size_t c = 0; c < data.axes; ++c)
       white[i][c] = data.noise[i].apply(response[c], data.slots.use);
     white[i][2] = data.noise[i].apply(one, data.slots.use);
     white[i][3] = data.noise[i].apply(data.moved_nm[i], data.slots.use);
@@ -274,10 +274,12 @@ GainCourse course_of(const FitData& data, const ResponseShape& shape, double sho
     const double second = data.slots.period_s;
     stretch.begin_s = data.begin_s + second * static_cast<double>(begin - data.begin);
     stretch.end_s = data.begin_s + second * static_cast<double>(end - data.begin);
-    for (std::size_t i = 0; i < 2; ++i) {
-      NormalEquations equations(3);
-      const std::array<const std::vector<double>*, 3> columns = {&white[i][0], &white[i][1],
-                                                                 &white[i][2]};
+    const std::size_t unknowns = data.axes + 1;
+    for (std::size_t i = 0; i < data.axes; ++i) {
+      NormalEquations equations(unknowns);
+      std::vector<const std::vector<double>*> columns;
+      for (std::size_t c = 0; c < data.axes; ++c) columns.push_back(&white[i][c]);
+      columns.push_back(&white[i][2]);
       equations.add_columns(columns, white[i][3], begin, end);
       std::vector<double> gain, inverse;
       if (!equations.solve(0, gain) || !equations.invert(inverse)) continue;
@@ -285,11 +287,12 @@ GainCourse course_of(const FitData& data, const ResponseShape& shape, double sho
       course.chi_square += left;
       beyond_noise += left - kNoiseGrows * static_cast<double>(rows);
       signal += equations.sum_of_squares() - left;
-      const double inflation = std::max(1.0, left / static_cast<double>(rows - 3));
-      for (std::size_t axis = 0; axis < 2; ++axis) {
+      const double inflation = std::max(1.0, left / static_cast<double>(rows - unknowns));
+      for (std::size_t axis = 0; axis < data.axes; ++axis) {
         (i == 0 ? stretch.gain[axis].x : stretch.gain[axis].y) = gain[axis];
         // An axis that was not moved in this stretch has no gain.
-        const double variance = inverse[axis * 4] > 0 ? inverse[axis * 4] : 1e6;
+        const double inverse_of = inverse[axis * (unknowns + 1)];
+        const double variance = inverse_of > 0 ? inverse_of : 1e6;
         stretch.sd[axis] = std::max(stretch.sd[axis], std::sqrt(variance * inflation));
       }
     }

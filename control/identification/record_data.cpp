@@ -74,7 +74,7 @@ double median_of(const FitData& data, const std::vector<double>& values, std::si
 void leave_out_far(PreparedRecord& prepared) {
   FitData& data = prepared.data;
   std::vector<std::size_t> far;
-  for (std::size_t axis = 0; axis < 2; ++axis) {
+  for (std::size_t axis = 0; axis < data.axes; ++axis) {
     const double limit =
         std::max(kFarSteps * prepared.largest_step_nm, kFarSd * difference_sd(data, axis));
     for (std::size_t k = 2; k + 2 < data.moved_nm[axis].size(); ++k) {
@@ -91,7 +91,7 @@ void leave_out_far(PreparedRecord& prepared) {
 
 void measure_commands(PreparedRecord& prepared, const Clean& record, std::int64_t zero_ns) {
   Staircase& staircase = prepared.data.staircase;
-  staircase.channels.assign(2, {});
+  staircase.channels.assign(prepared.data.axes, {});
   Vec2 before;
   prepared.data.begin_s = -1;
   for (const StageMove& move : record.moves) {
@@ -101,7 +101,7 @@ void measure_commands(PreparedRecord& prepared, const Clean& record, std::int64_
     if ((step.x != 0 || step.y != 0) && prepared.data.begin_s < 0) prepared.data.begin_s = sent_s;
     staircase.sent_s.push_back(sent_s);
     staircase.channels[0].push_back(move.total_nm.x);
-    staircase.channels[1].push_back(move.total_nm.y);
+    if (prepared.data.axes > 1) staircase.channels[1].push_back(move.total_nm.y);
     prepared.largest_step_nm =
         std::max({prepared.largest_step_nm, std::abs(step.x), std::abs(step.y)});
     prepared.excursion_nm =
@@ -157,14 +157,14 @@ StageVerdictText judge_counts(const PreparedRecord& prepared, std::size_t fewest
 
 void fit_noise(FitData& data, const std::array<std::vector<double>, 2>& noise, std::size_t order,
                std::size_t begin, std::size_t end) {
-  for (std::size_t i = 0; i < 2; ++i)
+  for (std::size_t i = 0; i < data.axes; ++i)
     data.noise[i].fit(noise[i], data.slots.use, order, begin, end);
 }
 
 int leave_out_outliers(FitData& data, const std::array<std::vector<double>, 2>& left) {
   std::array<std::vector<double>, 2> white;
   std::array<double, 2> sd{};
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < data.axes; ++i) {
     white[i] = data.noise[i].apply(left[i], data.slots.use);
     std::vector<double> sizes;
     for (std::size_t k = 0; k < white[i].size(); ++k) {
@@ -175,7 +175,8 @@ int leave_out_outliers(FitData& data, const std::array<std::vector<double>, 2>& 
   int count = 0;
   for (std::size_t k = 0; k < data.slots.use.size(); ++k) {
     if (data.slots.use[k] != SlotUse::Counts) continue;
-    if (std::abs(white[0][k]) < kOutlier * sd[0] && std::abs(white[1][k]) < kOutlier * sd[1])
+    if (std::abs(white[0][k]) < kOutlier * sd[0] &&
+        (data.axes == 1 || std::abs(white[1][k]) < kOutlier * sd[1]))
       continue;
     data.slots.use[k] = SlotUse::Missing;
     ++count;
@@ -215,6 +216,7 @@ StageVerdictText refuse_jump(const Jump& jump) {
 PreparedRecord prepare(const StageRecord& record, std::size_t fewest_moving) {
   PreparedRecord prepared;
   FitData& data = prepared.data;
+  data.axes = record.axes;
   const Clean kept = clean(record);
   const auto refuse = [&](StageRefusal refusal, const char* text) {
     prepared.verdict = {refusal, text};

@@ -49,7 +49,7 @@ Fixed whitened_fixed(const FitData& data) {
   for (std::size_t k = 0; k < ramp.size(); ++k)
     ramp[k] = static_cast<double>(k) * data.slots.period_s;
   Fixed fixed;
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < data.axes; ++i) {
     fixed.moved[i] = data.noise[i].apply(data.moved_nm[i], data.slots.use);
     fixed.offset[i] = data.noise[i].apply(one, data.slots.use);
     fixed.slope[i] = data.noise[i].apply(ramp, data.slots.use);
@@ -63,7 +63,7 @@ ResponseFit gains_at(const FitData& data, const Fixed& fixed, const ResponseShap
   ResponseFit fit;
   fit.shape = shape;
   const Columns response = respond_in_slots(data, shape);
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < data.axes; ++i) {
     whitened[i].clear();
     for (const auto& channel : response)
       whitened[i].push_back(data.noise[i].apply(channel, data.slots.use));
@@ -106,7 +106,7 @@ std::array<std::vector<double>, 2> sensitivity(const FitData& data, const Respon
   q[which] = middle - kStep[which];
   const Columns below = respond_in_slots(data, shape_of(q, data.slots.period_s));
   std::array<std::vector<double>, 2> whitened;
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < data.axes; ++i) {
     std::vector<double> change(data.slots.use.size());
     for (std::size_t c = 0; c < above.size(); ++c) {
       const double gain = fit.linear[i][c] / (2 * kStep[which]);
@@ -126,10 +126,11 @@ NormalEquations all_equations(const FitData& data, const Fixed& fixed, const Res
   std::vector<std::array<std::vector<double>, 2>> shape_columns;
   shape_columns.reserve(q.size());
   for (std::size_t n = 0; n < q.size(); ++n) shape_columns.push_back(sensitivity(data, fit, q, n));
-  NormalEquations equations(q.size() + 2 * linear);
+  const std::size_t unknowns = q.size() + data.axes * linear;
+  NormalEquations equations(unknowns);
   const std::vector<double> nothing(fixed.moved[0].size());
-  for (std::size_t i = 0; i < 2; ++i) {
-    std::vector<const std::vector<double>*> columns(q.size() + 2 * linear, &nothing);
+  for (std::size_t i = 0; i < data.axes; ++i) {
+    std::vector<const std::vector<double>*> columns(unknowns, &nothing);
     for (std::size_t n = 0; n < q.size(); ++n) columns[n] = &shape_columns[n][i];
     for (std::size_t c = 0; c + 2 < linear; ++c)
       columns[q.size() + i * linear + c] = &whitened[i][c];
@@ -143,7 +144,7 @@ NormalEquations all_equations(const FitData& data, const Fixed& fixed, const Res
 }
 
 std::size_t counted(const FitData& data) {
-  return 2 * static_cast<std::size_t>(std::ranges::count(data.slots.use, SlotUse::Counts));
+  return data.axes * static_cast<std::size_t>(std::ranges::count(data.slots.use, SlotUse::Counts));
 }
 
 }  // namespace
@@ -204,7 +205,7 @@ std::array<std::vector<double>, 2> unexplained(const FitData& data, const Respon
                                                bool keep_drift) {
   const Columns response = respond_in_slots(data, fit.shape);
   std::array<std::vector<double>, 2> left = data.moved_nm;
-  for (std::size_t i = 0; i < 2; ++i) {
+  for (std::size_t i = 0; i < data.axes; ++i) {
     for (std::size_t k = 0; k < left[i].size(); ++k) {
       if (data.slots.use[k] == SlotUse::Missing) continue;
       for (std::size_t c = 0; c < response.size(); ++c)

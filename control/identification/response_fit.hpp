@@ -17,8 +17,9 @@ namespace driftd::control {
 
 /// A record on a grid of slots; times in seconds from the first frame.
 struct FitData {
-  Staircase staircase;  ///< channels 0 and 1: commands in x and y; further ones: of hysteresis
-  Exposures exposures;  ///< a frame each
+  std::size_t axes = 2;  ///< of stage and image: of one, only the first of each pair is filled
+  Staircase staircase;   ///< a channel an axis: commands; further ones: of hysteresis
+  Exposures exposures;   ///< a frame each
   FrameSlots slots;
   std::array<std::vector<double>, 2> moved_nm;  ///< [image axis][slot]
   std::array<Whitening, 2> noise;               ///< [image axis]
@@ -28,7 +29,8 @@ struct FitData {
   double time_of(std::size_t slot) const noexcept { return exposures.middle_s[slots.frame[slot]]; }
 };
 
-/// A response and the gains of each image axis: those of the channels, then offset, then slope.
+/// A response and the gains of each image axis that there is: those of the channels, then offset,
+/// then slope.
 struct ResponseFit {
   bool converged = false;
   ResponseShape shape;

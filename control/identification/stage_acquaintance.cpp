@@ -31,14 +31,19 @@ ResponseShape shape_of(const StageModelSettings& described) {
   return shape;
 }
 
-SeenGain gain_of(const ResponseFit& fit, const ImageToStage& m) {
+SeenGain gain_of(const ResponseFit& fit, const ImageToStage& m, std::size_t axes) {
   const auto& g = fit.linear;
+  const double excess =
+      std::max(1.0, fit.chi_square / static_cast<double>(std::max<std::size_t>(1, fit.equations)));
+  if (axes == 1) {
+    const std::size_t x = fit.index_of(0, 0);
+    return {.xx = m.a * g[0][0],
+            .xx_sd = std::abs(m.a) * std::sqrt(excess * std::max(0.0, fit.covariance_of(x, x)))};
+  }
   SeenGain seen{.xx = m.a * g[0][0] + m.b * g[1][0],
                 .xy = m.a * g[0][1] + m.b * g[1][1],
                 .yx = m.c * g[0][0] + m.d * g[1][0],
                 .yy = m.c * g[0][1] + m.d * g[1][1]};
-  const double excess =
-      std::max(1.0, fit.chi_square / static_cast<double>(std::max<std::size_t>(1, fit.equations)));
   const auto sd = [&](double of_x, double of_y, std::size_t command) {
     const std::size_t x = fit.index_of(0, command), y = fit.index_of(1, command);
     const double variance = of_x * of_x * fit.covariance_of(x, x) +
@@ -88,8 +93,9 @@ StageFinding finding_of(const ResponseFit& fit, const FitData& data,
   StageFinding finding;
   if (!fit.converged) return finding;
   finding.stage = described;
-  finding.gain = gain_of(fit, described.image_to_stage);
-  finding.noise_nm = std::max(data.noise[0].sd(), data.noise[1].sd());
+  finding.gain = gain_of(fit, described.image_to_stage, data.axes);
+  finding.noise_nm = data.noise[0].sd();
+  if (data.axes > 1) finding.noise_nm = std::max(finding.noise_nm, data.noise[1].sd());
   finding.delay_sd_us = 1e6 * std::sqrt(std::max(0.0, fit.covariance_of(0, 0)));
   finding.known = is_finite(finding.gain);
   return finding;
@@ -137,7 +143,7 @@ StageFinding find_stage(const StageRecord& record, const StageModelSettings& des
     kept.covariance = fit.covariance;
     kept.unknowns = fit.unknowns;
     kept.shape.order = fit.shape.order;  // whose unknowns the covariance has
-    finding.gain = gain_of(kept, described.image_to_stage);
+    finding.gain = gain_of(kept, described.image_to_stage, prepared.data.axes);
     finding.known = is_finite(finding.gain);
   }
   finding.other_matrix = !is_same(finding.gain);

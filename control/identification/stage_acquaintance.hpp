@@ -13,7 +13,8 @@
 namespace driftd::control {
 
 /// How the image moves for a unit of command, in the axes of the stage as described: 1, 0, 0, 1
-/// where the described matrix is right. With standard deviations.
+/// where the described matrix is right. With standard deviations. Of a record of one axis only xx
+/// is measured.
 struct SeenGain {
   double xx = 1, xy = 0, yx = 0, yy = 1;
   double xx_sd = 0, xy_sd = 0, yx_sd = 0, yy_sd = 0;

@@ -4,6 +4,7 @@
 // plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,7 @@ struct StageRecord {
   std::vector<StageFrame> samples;
   std::vector<StageMove> moves;
   std::int64_t exposure_ns = 0;
+  std::size_t axes = 2;  ///< 1: x alone, for find_stage() and glimpse_stage()
 };
 
 }  // namespace driftd::control

@@ -66,7 +66,8 @@ LawSettings Controller::law_settings() const noexcept {
           .pi = {.proportional = settings_.proportional, .integral = settings_.integral},
           .stage = stage_settings(),
           .step_limit_nm = or_zero(settings_.step_limit_nm),
-          .rate_limit_nm_per_s = or_zero(settings_.rate_limit_nm_per_s)};
+          .rate_limit_nm_per_s = or_zero(settings_.rate_limit_nm_per_s),
+          .axes = settings_.axes};
 }
 
 ObserverSettings Controller::observer_wish(double period_s) const noexcept {

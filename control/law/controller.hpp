@@ -40,8 +40,9 @@ struct ControllerSettings {
   double stage_resonance_hz = 0;  ///< above 0: of second order instead, with `stage_damping`
   double stage_damping = 1;
   ControlLaw law = ControlLaw::Pi;
-  double coast_nm = 0;  ///< frames without a drift are corrected as long as the observer knows the
-                        ///< sample's place so well (a standard deviation); 0: they are not
+  double coast_nm = 0;   ///< frames without a drift are corrected as long as the observer knows the
+                         ///< sample's place so well (a standard deviation); 0: they are not
+  std::size_t axes = 2;  ///< as of SupervisorSettings, which sets it
 };
 
 class Controller {

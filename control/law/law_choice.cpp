@@ -22,7 +22,8 @@ JudgeSettings judged(const LawSettings& s) noexcept {
   return {.stage = s.stage,
           .pi = s.pi,
           .step_limit_nm = s.step_limit_nm,
-          .rate_limit_nm_per_s = s.rate_limit_nm_per_s};
+          .rate_limit_nm_per_s = s.rate_limit_nm_per_s,
+          .axes = s.axes};
 }
 
 }  // namespace
@@ -144,6 +145,7 @@ ObserverSettings LawChoice::wish(double period_s, double change_limit_nm) const 
   wish.stage = settings_.stage;
   wish.stage.image_to_stage = {};
   wish.change_limit_nm = change_limit_nm;
+  wish.axes = settings_.axes;
   return wish;
 }
 
@@ -217,7 +219,7 @@ bool LawChoice::may_coast(std::int64_t now_ns, double within_nm) const noexcept 
   const std::int64_t last_ns = observer_.frame().taken_ns;
   if (!state_.observer || !has_plan_ || last_ns == 0 || !(within_nm > 0)) return false;
   bool tracks = false;
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < settings_.axes; ++i) {
     const DisturbanceFilter& filter = observer_.filter(i);
     if (!observer_.is_tuned(i) || filter.surprise() > kSurprised) return false;
     tracks = tracks || filter.model().tracks;

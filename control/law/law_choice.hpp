@@ -37,6 +37,7 @@ struct LawSettings {
   PiSettings pi{};
   StageModelSettings stage{};
   double step_limit_nm = 0, rate_limit_nm_per_s = 0;  ///< the lock's, for PI flown beside
+  std::size_t axes = kAxes;                           ///< of the lock: 1 or 2
 };
 
 /// What is told of the law that acts.
@@ -125,7 +126,7 @@ class LawChoice {
     bool commanded = true;  ///< the law was asked what follows from it
   };
   void choose(std::int64_t now_ns) noexcept;
-  bool knows() const noexcept { return observer_.is_tuned(0) && observer_.is_tuned(1); }
+  bool knows() const noexcept { return observer_.is_tuned(); }
   void learn_anew() noexcept;
   void act(bool observer, LawReason reason) noexcept;
   bool is_driver_too_slow() const noexcept;

@@ -14,10 +14,6 @@ constexpr double kLeastShare = 0.05, kStandardErrors = 4;
 /// Longer without a frame, and so many periods: PI would not have seen either what happened.
 constexpr double kLongestGapS = 0.1, kLongestGapFrames = 2.5;
 
-double square(Vec2 v) noexcept {
-  return 0.5 * (v.x * v.x + v.y * v.y);
-}
-
 }  // namespace
 
 LawJudge::LawJudge(const JudgeSettings& settings)
@@ -48,6 +44,11 @@ void LawJudge::left_at(std::int64_t told_ns, std::int64_t sent_ns) noexcept {
   told_ns_ = std::max(told_ns_, sent_ns);
 }
 
+/// Over the axes.
+double LawJudge::mean_square(Vec2 v) const noexcept {
+  return settings_.axes == 1 ? v.x * v.x : 0.5 * (v.x * v.x + v.y * v.y);
+}
+
 void LawJudge::see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns,
                    std::int64_t now_ns) noexcept {
   const double longest_s = std::max(kLongestGapS, kLongestGapFrames * period_s_);
@@ -64,8 +65,8 @@ void LawJudge::see(Vec2 moved_nm, Vec2 stage_nm, std::int64_t taken_ns,
   const Vec2 target_nm{stage_nm.x - moved_nm.x - origin_nm_.x,
                        stage_nm.y - moved_nm.y - origin_nm_.y};
   const Vec2 place_nm = stage_.at(taken_ns);
-  open_.left_nm2 += square(moved_nm);
-  open_.pi_left_nm2 += square({place_nm.x - target_nm.x, place_nm.y - target_nm.y});
+  open_.left_nm2 += mean_square(moved_nm);
+  open_.pi_left_nm2 += mean_square({place_nm.x - target_nm.x, place_nm.y - target_nm.y});
   open_.frames += 1;
   command(target_nm, seconds_between(told_ns_, now_ns));
   stage_.command(told_nm_, now_ns);

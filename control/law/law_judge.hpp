@@ -20,6 +20,7 @@ struct JudgeSettings {
   PiSettings pi{};
   double step_limit_nm = 0;  ///< the lock's, which PI keeps, too
   double rate_limit_nm_per_s = 0;
+  std::size_t axes = 2;  ///< of the lock: of one, y is not judged
 };
 
 class LawJudge {
@@ -61,6 +62,7 @@ class LawJudge {
   void close_block() noexcept;
   void judge() noexcept;
 
+  double mean_square(Vec2 left_nm) const noexcept;
   void command(Vec2 target_nm, double interval_s) noexcept;
 
   JudgeSettings settings_;

@@ -71,6 +71,7 @@ std::optional<AcquaintanceAnswer> AcquaintanceDesk::take(const AcquaintanceFrame
     record_.moves.clear();
   }
   record_.exposure_ns = frame.exposure_ns;
+  record_.axes = frame.axes;
   if (!record_.moves.empty())
     record_.moves.back().sent_ns = std::max(record_.moves.back().sent_ns, frame.left_ns);
   if (frame.measured) record_.samples.push_back(frame.sample);
@@ -194,8 +195,9 @@ Vec2 Acquaintance::wanted_nm(Vec2 moved_nm, std::int64_t now_ns) noexcept {
   const double longest_frames = kLongestStayS / start_.period_s;
   if (phase_ == Phase::Moving) {
     ++moving_frames_;
-    return {centre_nm_.x + x_.next(reach_nm_, step_nm_, longest_frames),
-            centre_nm_.y + y_.next(reach_nm_, step_nm_, longest_frames)};
+    const double x_nm = x_.next(reach_nm_, step_nm_, longest_frames);
+    const double y_nm = start_.axes == 1 ? 0 : y_.next(reach_nm_, step_nm_, longest_frames);
+    return {centre_nm_.x + x_nm, centre_nm_.y + y_nm};
   }
   const auto settle = [this](Telegraph& axis) {
     axis.place_nm -= std::clamp(axis.place_nm, -step_nm_, step_nm_);
@@ -215,7 +217,8 @@ void Acquaintance::saw(const std::optional<StageFrame>& sample,
             .left_ns = std::exchange(left_ns_, 0),
             .ask = AcquaintanceAsk::Nothing,
             .described = start_.described,
-            .exposure_ns = exposure_ns};
+            .exposure_ns = exposure_ns,
+            .axes = start_.axes};
   if (told) told_nm_ = told->total_nm;
   frame_.move.total_nm = difference(frame_.move.total_nm, origin_nm_);
   // Also where no frame is a good one, for hours perhaps: the record would grow.

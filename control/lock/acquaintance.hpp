@@ -36,6 +36,7 @@ struct AcquaintanceFrame {
   AcquaintanceAsk ask = AcquaintanceAsk::Nothing;
   StageModelSettings described{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0};
   std::int64_t exposure_ns = 0;
+  std::size_t axes = 2;  ///< of the lock
 };
 
 /// Desk -> loop.
@@ -75,6 +76,7 @@ class Acquaintance {
     Vec2 low_nm, high_nm;    ///< between which they allow the stage to be
     StageModelSettings described;
     std::int64_t now_ns;
+    std::size_t axes = 2;  ///< of the lock: of one, x goes to and fro alone
   };
   /// @returns false, and nothing begins, where the camera is too slow or the limits leave no room
   bool begin(const Start& start) noexcept;

@@ -50,6 +50,12 @@ bool is_same_description(const ControllerSettings& a, const ControllerSettings& 
          a.stage_resonance_hz == b.stage_resonance_hz && a.stage_damping == b.stage_damping;
 }
 
+/// The controller has as many axes as the lock.
+SupervisorSettings with_axes(SupervisorSettings settings) noexcept {
+  settings.controller.axes = settings.axes;
+  return settings;
+}
+
 bool is_farther(Vec2 a, Vec2 b, double allowed_nm) noexcept {
   return std::abs(a.x - b.x) > allowed_nm || std::abs(a.y - b.y) > allowed_nm;
 }
@@ -62,11 +68,15 @@ bool is_measured(const FrameFacts& facts) noexcept {
 }
 
 Supervisor::Supervisor(const SupervisorSettings& settings, FramePeriod period)
-    : settings_(settings), period_(period), controller_(settings.controller) {}
+    : settings_(with_axes(settings)),
+      period_(period),
+      controller_(settings_.controller),
+      monitor_(settings.axes),
+      probe_(settings.axes) {}
 
 void Supervisor::change_settings(const SupervisorSettings& settings) noexcept {
   const bool same_stage = is_same_description(settings.controller, settings_.controller);
-  settings_ = settings;
+  settings_ = with_axes(settings);
   if (!same_stage || settings_.acquaintance.when == AcquaintWhen::Never) forget_stage();
   controller_.change_settings(controller_settings());
 }

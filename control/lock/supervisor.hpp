@@ -5,6 +5,7 @@
 // loop; no allocation after construction; noexcept.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -30,8 +31,8 @@ struct SupervisorSettings {
   double max_drift_nm_per_s;      ///< ... and so much more after a time without a drift, or held
   AcquaintanceSettings acquaintance{};
   /// 1: a lock of one axis. Then x of each Vec2 is that axis, y is 0 and stays 0, and
-  /// image_to_stage is {gain, 0, 0, 1}. Settings of a Supervisor that has begun keep it.
-  int axes = 2;
+  /// image_to_stage is {gain, 0, 0, 1}. Stays what the Supervisor was made with.
+  std::size_t axes = 2;
 };
 
 /// What is known of the stage beside the settings.

@@ -113,7 +113,8 @@ bool Supervisor::begin_acquaintance(Vec2 centre_nm, std::int64_t now_ns) noexcep
        .low_nm = limits.low_nm,
        .high_nm = limits.high_nm,
        .described = controller_.stage().settings(),
-       .now_ns = now_ns});
+       .now_ns = now_ns,
+       .axes = settings_.axes});
 }
 
 /// A lock that is held again and again before it knows its stage would never correct.

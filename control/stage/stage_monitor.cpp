@@ -156,6 +156,14 @@ const std::array<StageMonitor::Response, StageMonitor::kResponses> StageMonitor:
     {StageLooks::TurnedOrSwapped, -kHalf, kRoot, -kRoot, -kHalf, true},
 }};
 
+const std::array<StageMonitor::Response, 5> StageMonitor::kTableOfOneAxis{{
+    {StageLooks::Following, 1, 0, 0, 1, false},
+    {StageLooks::Stuck, 0, 0, 0, 1, false},
+    {StageLooks::Reversed, -1, 0, 0, 1, true},
+    {StageLooks::WrongGain, 0.45, 0, 0, 1, false},
+    {StageLooks::WrongGain, 2.2, 0, 0, 1, true},
+}};
+
 const char* name_of(StageLooks looks) noexcept {
   switch (looks) {
     case StageLooks::Following:
@@ -174,8 +182,10 @@ const char* name_of(StageLooks looks) noexcept {
   return "unknown";
 }
 
-StageMonitor::StageMonitor() noexcept
-    : variance_nm2_{x_.variance_nm2(), y_.variance_nm2()},
+StageMonitor::StageMonitor(std::size_t axes) noexcept
+    : has_y_(axes > 1),
+      responses_(has_y_ ? std::span<const Response>(kTable) : kTableOfOneAxis),
+      variance_nm2_{x_.variance_nm2(), y_.variance_nm2()},
       weighed_variance_nm2_(variance_nm2_),
       usual_nm2_(variance_nm2_) {}
 
@@ -231,8 +241,8 @@ void StageMonitor::forget_verdict() noexcept {
 StageVerdict StageMonitor::accuse(StageLooks looks, Vec2 anchor_nm) noexcept {
   forget_verdict();
   verdict_ = {.follows = false, .looks = looks, .anchor_nm = anchor_nm, .doubt = kAlarm};
-  for (std::size_t i = 1; i < kResponses; ++i)
-    if (kTable[i].looks == looks) candidates_[i].doubt = kAlarm;
+  for (std::size_t i = 1; i < responses_.size(); ++i)
+    if (responses_[i].looks == looks) candidates_[i].doubt = kAlarm;
   return verdict_;
 }
 
@@ -247,7 +257,7 @@ StageVerdict StageMonitor::reassure() noexcept {
 }
 
 Vec2 StageMonitor::sd_nm() const noexcept {
-  return {std::sqrt(variance_nm2_.x), std::sqrt(variance_nm2_.y)};
+  return {std::sqrt(variance_nm2_.x), has_y_ ? std::sqrt(variance_nm2_.y) : 0};
 }
 
 StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
@@ -304,15 +314,16 @@ void StageMonitor::predict() noexcept {
     const auto of_x = static_cast<float>(x_.coefficients()[i]);
     const auto of_y = static_cast<float>(y_.coefficients()[i]);
     for (std::size_t c = 0; c < kLanes; ++c) sum.x_nm[c] += of_x * move.x_nm[c];
+    if (!has_y_) continue;
     for (std::size_t c = 0; c < kLanes; ++c) sum.y_nm[c] += of_y * move.y_nm[c];
   }
-  for (std::size_t c = 0; c < kResponses; ++c)
+  for (std::size_t c = 0; c < responses_.size(); ++c)
     candidates_[c].predicted_nm = {sum.x_nm[c], sum.y_nm[c]};
 }
 
 void StageMonitor::innovate(Vec2 moved, Vec2 stage) noexcept {
-  for (std::size_t i = 0; i < kResponses; ++i) {
-    const Response& r = kTable[i];
+  for (std::size_t i = 0; i < responses_.size(); ++i) {
+    const Response& r = responses_[i];
     Candidate& c = candidates_[i];
     c.innovation_nm = {moved.x - (r.a * stage.x + r.b * stage.y) - c.predicted_nm.x,
                        moved.y - (r.c * stage.x + r.d * stage.y) - c.predicted_nm.y};
@@ -323,7 +334,7 @@ void StageMonitor::remember() noexcept {
   const bool at_rest = is_rest(stage_move_nm_);
   const Vec2 variance = by_intention_ ? Vec2{} : variance_nm2_;
   Moves move;
-  for (std::size_t i = 0; i < kResponses; ++i) {
+  for (std::size_t i = 0; i < responses_.size(); ++i) {
     const Candidate& c = candidates_[i];
     move.x_nm[i] = static_cast<float>(c.predicted_nm.x + clip(c.innovation_nm.x, variance.x));
     move.y_nm[i] = static_cast<float>(c.predicted_nm.y + clip(c.innovation_nm.y, variance.y));
@@ -340,10 +351,10 @@ void StageMonitor::remember() noexcept {
     const Vec2 innovation = candidates_[0].innovation_nm;
     const Vec2 clipped{clip(innovation.x, variance.x), clip(innovation.y, variance.y)};
     x_.learn(move.x_nm[0], clipped.x, x_nm);
-    y_.learn(move.y_nm[0], clipped.y, y_nm);
+    if (has_y_) y_.learn(move.y_nm[0], clipped.y, y_nm);
     if (at_rest) {
       reference_x_.learn(move.x_nm[0], clipped.x, x_nm);
-      reference_y_.learn(move.y_nm[0], clipped.y, y_nm);
+      if (has_y_) reference_y_.learn(move.y_nm[0], clipped.y, y_nm);
       reference_sum_nm2_.x += clipped.x * clipped.x;
       reference_sum_nm2_.y += clipped.y * clipped.y;
       ++reference_moves_;
@@ -357,7 +368,7 @@ void StageMonitor::remember() noexcept {
 /// more where no candidate explains the last frames so well: then the sample's own motion grew.
 void StageMonitor::update_variance(const Covariance2& measured_nm2) noexcept {
   Vec2 least = candidates_[0].recent_nm2;
-  for (Candidate& c : candidates_) {
+  for (Candidate& c : candidates()) {
     const Vec2 n{clip(c.innovation_nm.x, variance_nm2_.x),
                  clip(c.innovation_nm.y, variance_nm2_.y)};
     c.recent_nm2.x += kRecentShare * (n.x * n.x - c.recent_nm2.x);
@@ -387,12 +398,12 @@ void StageMonitor::weigh_expectation(const Expectation& e) noexcept {
     return std::min(nm * nm, kClipSd * kClipSd * nm2);
   };
   Vec2 least = e.variance_nm2;
-  for (std::size_t i = 0; i < kResponses; ++i) {
-    const Response& r = kTable[i];
+  for (std::size_t i = 0; i < responses_.size(); ++i) {
+    const Response& r = responses_[i];
     Candidate& c = candidates_[i];
     c.weighed_nm = {e.innovation_nm.x + (1 - r.a) * e.of_stage_x_nm.x - r.b * e.of_stage_x_nm.y,
                     e.innovation_nm.y - r.c * e.of_stage_y_nm.x + (1 - r.d) * e.of_stage_y_nm.y};
-    if (!(c.weighed_nm2.x > 0)) c.weighed_nm2 = e.variance_nm2;
+    if (!(c.weighed_nm2.x > 0)) c.weighed_nm2 = {e.variance_nm2.x, has_y_ ? e.variance_nm2.y : 0};
     c.weighed_nm2.x +=
         kRecentShare * (clipped(c.weighed_nm.x, weighed_variance_nm2_.x) - c.weighed_nm2.x);
     c.weighed_nm2.y +=
@@ -411,7 +422,8 @@ void StageMonitor::doubt_the_model(Vec2 move_nm) noexcept {
   const double by_move_nm2 = kModelShare * kModelShare * move_nm2;
   allowed_nm_ = kAlwaysShare * std::sqrt(move_nm2);
   model_nm2_ = std::max(by_move_nm2, kModelMemory * model_nm2_);
-  by_intention_ = model_nm2_ > kModelToLearn * std::min(variance_nm2_.x, variance_nm2_.y);
+  const double own_nm2 = has_y_ ? std::min(variance_nm2_.x, variance_nm2_.y) : variance_nm2_.x;
+  by_intention_ = model_nm2_ > kModelToLearn * own_nm2;
   if (by_intention_)
     frames_mixed_ = MotionPredictor::kOrder;
   else if (frames_mixed_ > 0)
@@ -442,15 +454,15 @@ void StageMonitor::weigh(const Anchor& here) noexcept {
   const Vec2 since_nm = difference(here.place_nm, trusted_from_nm_);
   if (std::max(std::abs(since_nm.x), std::abs(since_nm.y)) > kTrustedNm) trusted_until_ns_ = 0;
   const bool trusted = here.taken_ns < trusted_until_ns_;
-  for (std::size_t i = 1; i < kResponses; ++i) {
+  for (std::size_t i = 1; i < responses_.size(); ++i) {
     Candidate& c = candidates_[i];
     const double evidence = weighed.for_nm(c.weighed_nm);
-    const bool counts = knows_rest && (expected_ || !trusted || kTable[i].drives_away);
+    const bool counts = knows_rest && (expected_ || !trusted || responses_[i].drives_away);
     c.doubt = counts ? std::max(0.0, c.doubt + evidence - excused - allowance_of(c)) : 0.0;
     c.trust = std::clamp(c.trust - evidence, 0.0, kTrust);
     if (!expected_)
       c.own_doubt = c.doubt;
-    else if (!kTable[i].drives_away)
+    else if (!responses_[i].drives_away)
       c.own_doubt = 0;
     else
       c.own_doubt = std::max(0.0, c.own_doubt + own.for_nm(c.innovation_nm) - kOwnAllowance);
@@ -473,7 +485,7 @@ void StageMonitor::decide(const Anchor& here) noexcept {
   std::size_t best = 1;
   verdict_.doubt = 0;
   verdict_.trust = kTrust;
-  for (std::size_t i = 1; i < kResponses; ++i) {
+  for (std::size_t i = 1; i < responses_.size(); ++i) {
     const Candidate& c = candidates_[i];
     verdict_.trust = std::min(verdict_.trust, c.trust);
     if (doubt_of(c) <= verdict_.doubt) continue;
@@ -533,7 +545,7 @@ StageLooks StageMonitor::looks_like(std::size_t candidate) const noexcept {
   const Vec2 recent = c.weighed_nm2.x > 0 ? c.weighed_nm2 : c.recent_nm2;
   const bool explained =
       recent.x < kUnexplained * usual_nm2_.x && recent.y < kUnexplained * usual_nm2_.y;
-  return explained ? kTable[candidate].looks : StageLooks::Unexplained;
+  return explained ? responses_[candidate].looks : StageLooks::Unexplained;
 }
 
 }  // namespace driftd::control

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "control/stage/expectation.hpp"
 #include "control/stage/motion_predictor.hpp"
@@ -75,7 +76,10 @@ class StageMonitor {
   /// drift nor a stage that does not follow can be told from it.
   static constexpr int kMovesToJudge = 64;
 
-  StageMonitor() noexcept;
+  /// @param axes  of the lock. Of one, y of all that it is shown has to be 0: a stage that is
+  /// stuck,
+  ///   reversed or of another gain along x is all that there may be.
+  explicit StageMonitor(std::size_t axes = 2) noexcept;
 
   /// No lock corrects from here on; the reference of the next one may begin. The stage counts as
   /// following, and the next place is not compared with those before.
@@ -103,7 +107,8 @@ class StageMonitor {
   /// learned from moves with one. As of the last prepare().
   int moves_at_rest() const noexcept;
   /// Standard deviation of what cannot be predicted of the sample's own motion from one frame to
-  /// the next, noise included; of the last frames where it has grown.
+  /// the next, noise included; of the last frames where it has grown. 0 of an axis that is not
+  /// there.
   Vec2 sd_nm() const noexcept;
 
  private:
@@ -115,6 +120,7 @@ class StageMonitor {
   };
   static constexpr std::size_t kResponses = 17, kLanes = 20;
   static const std::array<Response, kResponses> kTable;
+  static const std::array<Response, 5> kTableOfOneAxis;
 
   struct Anchor {
     Vec2 place_nm;  ///< of the modelled stage
@@ -138,6 +144,10 @@ class StageMonitor {
     std::array<float, kLanes> x_nm{}, y_nm{};
   };
 
+  /// One for each of responses_.
+  std::span<Candidate> candidates() noexcept {
+    return std::span(candidates_).first(responses_.size());
+  }
   void predict() noexcept;
   void innovate(Vec2 moved_nm, Vec2 stage_nm) noexcept;
   void remember() noexcept;
@@ -160,6 +170,8 @@ class StageMonitor {
   bool y_is_calmer() const noexcept;
   void forget_verdict() noexcept;
 
+  bool has_y_;  ///< else nothing is learned of y, and nothing there is evidence
+  std::span<const Response> responses_;
   MotionPredictor x_, y_;
   MotionPredictor reference_x_, reference_y_;  ///< learned since begin_reference(), at rest
   Vec2 reference_sum_nm2_;                     ///< of those moves' innovations, squared

@@ -23,7 +23,7 @@ double distance(Vec2 a, Vec2 b) noexcept {
 }  // namespace
 
 void StageProbe::begin(Vec2 anchor_nm) noexcept {
-  *this = {};
+  *this = StageProbe(axes_);
   anchor_nm_ = wanted_nm_ = anchor_nm;
 }
 
@@ -39,10 +39,11 @@ Vec2 StageProbe::wanted_nm(Vec2 total_nm, Vec2 modelled_nm, Vec2 sd_nm,
     arrived_ns_ = now_ns;
   } else if (frames_ > kCornerFrames && now_ns - arrived_ns_ >= kCornerNs) {
     frames_ = 0;
-    corner_ = corner_ % 4 + 1;
+    corner_ = corner_ % (axes_ == 1 ? 2 : 4) + 1;
     const double half_side_nm =
         std::clamp(kHalfSideSd * std::max(sd_nm.x, sd_nm.y), kLeastNm, kLargestNm);
     wanted_nm_.x = anchor_nm_.x + (corner_ == 1 || corner_ == 4 ? half_side_nm : -half_side_nm);
+    if (axes_ == 1) return wanted_nm_;
     wanted_nm_.y = anchor_nm_.y + (corner_ <= 2 ? half_side_nm : -half_side_nm);
   }
   return wanted_nm_;

@@ -30,8 +30,10 @@ class LoopControl {
   /// As of the last refresh().
   const LoopReport& report() const noexcept { return ports_.report.reading(); }
   const MarkersReport& markers() const noexcept { return ports_.markers.reading(); }
-  /// The lock's changes one by one; false when there is none left.
-  bool next_change(LockChange& change) noexcept { return ports_.lock_changes.pop(change); }
+  /// The locks' changes one by one, first those of x and y; false when there is none left.
+  bool next_change(LockChange& change) noexcept {
+    return ports_.lock_changes.pop(change) || ports_.z.lock_changes.pop(change);
+  }
   /// Calibrations that are over, one by one; null when there is none left.
   std::unique_ptr<CalibrationRun> next_calibration() {
     std::unique_ptr<CalibrationRun> run;

@@ -192,6 +192,14 @@ struct LoopReport : LockReport {
   }
   /// Neither lock is engaged, lost or in fault.
   bool all_idle() const noexcept { return is_idle() && z.is_idle(); }
+  /// The name of a lock's state in which the markers' references are needed; null where both are
+  /// `idle` or `lost`.
+  const char* blocking_state() const noexcept {
+    for (const LockReport* held : {static_cast<const LockReport*>(this), &z})
+      if (!held->is_idle() && held->lock.state != control::LockState::Lost)
+        return control::name_of(held->lock.state);
+    return nullptr;
+  }
   /// FrameResult::all_in_lock()
   bool all_in_lock() const noexcept {
     return z.is_idle() ? gate.in_lock : z.gate.in_lock && (gate.in_lock || is_idle());

@@ -364,7 +364,7 @@ void MarkerKeeper::begin_find(Answer answer, std::int64_t now_ns) {
     throw CommandRefused{Refusal::Refused,
                          fmt::format("markers are looked for and chosen while the lock is `idle` "
                                      "or `lost`, and it is `{}`: `driftctl unlock` first",
-                                     control::name_of(loop_.report().lock.state))};
+                                     loop_.report().blocking_state())};
   }
   if (exposure_changes_) throw CommandRefused{Refusal::Busy, "the camera's exposure is being set"};
   if (find_) throw CommandRefused{Refusal::Busy, "markers are being looked for already"};
@@ -423,8 +423,7 @@ std::string MarkerKeeper::too_few() const {
 }
 
 bool MarkerKeeper::may_find() const noexcept {
-  const control::LockState state = loop_.report().lock.state;
-  return state == control::LockState::Idle || state == control::LockState::Lost;
+  return loop_.report().blocking_state() == nullptr;
 }
 
 /// Nothing where nobody asked.

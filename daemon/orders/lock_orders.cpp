@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/orders/lock_orders.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -31,14 +33,26 @@ bool begins_something(Kind kind) {
 
 }  // namespace
 
+bool LockOrders::is_engaged() const noexcept {
+  return daemon::is_engaged(lock_now().lock.state);
+}
+
+/// "the lock is `lost`", "the lock of z is `lost`"
+std::string LockOrders::is_text() const {
+  return fmt::format("the lock{} is `{}`", settings_.group == AxisGroup::Axial ? " of z" : "",
+                     control::name_of(lock_now().lock.state));
+}
+
 void LockOrders::check_can_lock() const {
   if (settings_.recording) {
     throw CommandRefused{Refusal::Refused, "a recording cannot be held still"};
   }
   check_can_begin();
-  const LockState state = loop_.report().lock.state;
+  const LockState state = lock_now().lock.state;
   if (state == LockState::Fault) {
-    throw CommandRefused{Refusal::Refused, "the lock is in `fault`: `driftctl reset` first"};
+    throw CommandRefused{Refusal::Refused,
+                         fmt::format("the lock{} is in `fault`: `driftctl reset` first",
+                                     settings_.group == AxisGroup::Axial ? " of z" : "")};
   }
   if (state == LockState::Calibrating) {
     throw CommandRefused{
@@ -46,8 +60,7 @@ void LockOrders::check_can_lock() const {
         "the stage is being calibrated: lock when that is over, or end it by `driftctl unlock`"};
   }
   if (state != LockState::Idle && state != LockState::Lost) {
-    throw CommandRefused{Refusal::Refused,
-                         std::string("the lock is `") + control::name_of(state) + "` already"};
+    throw CommandRefused{Refusal::Refused, is_text() + " already"};
   }
 }
 
@@ -77,10 +90,10 @@ void LockOrders::check_can_begin() const {
 void LockOrders::calibrate(std::unique_ptr<CalibrationRun> run, Answer answer,
                            std::int64_t now_ns) {
   check_can_begin();
-  if (const LockState state = loop_.report().lock.state; state != LockState::Idle) {
-    throw CommandRefused{Refusal::Refused,
-                         std::string("the lock is `") + control::name_of(state) +
-                             "`: calibrate while it is `idle` (`driftctl unlock` first)"};
+  if (lock_now().lock.state != LockState::Idle) {
+    throw CommandRefused{
+        Refusal::Refused,
+        is_text() + ": calibrate while it is `idle` (`driftctl unlock` first)"};
   }
   at_start_over_ = true;
   LoopCommand command{.kind = Kind::Calibrate};
@@ -92,7 +105,8 @@ void LockOrders::calibrate(std::unique_ptr<CalibrationRun> run, Answer answer,
 void LockOrders::send(LoopCommand command, const std::string& warning, Answer answer,
                       std::int64_t now_ns) {
   const Kind kind = command.kind;
-  const std::uint64_t lock_id = lock_id_ + 1;
+  const std::uint64_t lock_id = *settings_.newest_id + 1;
+  command.group = settings_.group;
   command.lock_id = lock_id;
   // The gate opens before the order: the first correction may follow that at once.
   gate_.open(lock_id);
@@ -101,7 +115,7 @@ void LockOrders::send(LoopCommand command, const std::string& warning, Answer an
     gate_.close();
     return answer(CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"});
   }
-  lock_id_ = lock_id;
+  *settings_.newest_id = lock_id;
   orders_.push_back({kind, *number, lock_id, now_ns + kAnswerNs, std::move(answer), warning});
 }
 
@@ -114,9 +128,9 @@ void LockOrders::reset(Answer answer, std::int64_t now_ns) {
   if (std::any_of(orders_.begin(), orders_.end(), begins)) {
     throw CommandRefused{Refusal::Busy, "an order to lock or calibrate is under way"};
   }
-  if (const LockState state = loop_.report().lock.state; is_engaged(state)) {
-    throw CommandRefused{Refusal::Refused, std::string("the lock is `") + control::name_of(state) +
-                                               "`, and reset is for `lost` and `fault`: unlock it"};
+  if (is_engaged()) {
+    throw CommandRefused{Refusal::Refused,
+                         is_text() + ", and reset is for `lost` and `fault`: unlock it"};
   }
   go_idle(Kind::Reset, std::move(answer), now_ns);
 }
@@ -130,7 +144,7 @@ void LockOrders::go_idle(Kind kind, Answer answer, std::int64_t now_ns) {
   // A second one of its kind is the same order.
   std::optional<std::uint64_t> number;
   if (pending() && orders_.back().kind == kind) number = orders_.back().number;
-  if (!number) number = loop_.send(LoopCommand{.kind = kind});
+  if (!number) number = loop_.send(LoopCommand{.kind = kind, .group = settings_.group});
   if (!number) {
     owes_unlock_ = true;
     return answer(CommandRefused{Refusal::Timeout,
@@ -140,7 +154,7 @@ void LockOrders::go_idle(Kind kind, Answer answer, std::int64_t now_ns) {
 }
 
 void LockOrders::turn(std::int64_t now_ns) {
-  if (owes_unlock_ && loop_.send(LoopCommand{.kind = Kind::Unlock})) owes_unlock_ = false;
+  if (owes_unlock_ && loop_.send(LoopCommand{.kind = Kind::Unlock, .group = settings_.group})) owes_unlock_ = false;
   std::vector<Order> orders;
   orders.swap(orders_);  // an answer may lead to another order
   for (Order& order : orders) {
@@ -160,11 +174,11 @@ void LockOrders::refuse_pending(const CommandRefused& refused) {
 }
 
 Outcome LockOrders::outcome_of(const Order& order) const {
-  const LoopReport& report = loop_.report();
+  const LockReport& report = lock_now();
   const LockState state = report.lock.state;
   Reply reply{.fields = {{"state", control::name_of(state)}}};
   if (begins_something(order.kind)) {
-    if (report.lock_id == order.lock_id && is_engaged(state)) {
+    if (report.lock_id == order.lock_id && daemon::is_engaged(state)) {
       reply.fields["lock_id"] = order.lock_id;
       if (!order.warning.empty()) reply.fields["warning"] = order.warning;
       return reply;
@@ -173,7 +187,7 @@ Outcome LockOrders::outcome_of(const Order& order) const {
     return reply;
   }
   std::string text =
-      std::string("the lock is `") + control::name_of(state) + "`: " +
+      is_text() + ": " +
       in_words(control::name_of(report.lock.reason), control::name_of(report.lock.held_for),
                control::name_of(control::held_before(report.lock)));
   if (state == LockState::Fault) text += "; no correction leaves; reset it";
@@ -195,7 +209,7 @@ void LockOrders::lock_at_start(std::int64_t now_ns) {
   if (!settings_.at_start || settings_.recording || at_start_over_) return;
   if (held_back_at_start_) return;
   const LoopReport& report = loop_.report();
-  const LockState state = report.lock.state;
+  const LockState state = lock_now().lock.state;
   if (state != LockState::Idle && state != LockState::Referencing) at_start_over_ = true;
   if (state != LockState::Idle || pending() || owes_unlock_) return;
   const StageForLock stage = ask_stage();
@@ -203,8 +217,9 @@ void LockOrders::lock_at_start(std::int64_t now_ns) {
     waits_for_ = CameraWatch::no_frames().text;
   else if (const std::string why = too_few_(); !why.empty())
     waits_for_ = why;
-  else if (!report.sees_drift())
-    waits_for_ = "too few markers are measured now";
+  else if (!report.sees_drift(settings_.group))
+    waits_for_ = settings_.group == AxisGroup::Axial ? "z is not measured now"
+                                                     : "too few markers are measured now";
   else if (stage.refuses)
     waits_for_ = stage.problem + ", and stage.require_driver asks for one that is ready";
   if (!waits_for_.empty() || now_ns < next_try_ns_) return;

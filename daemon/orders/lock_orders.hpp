@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lock, unlock, reset and calibrate, by command or at start: what may be ordered, the order to gate
-// and loop, and the answer when the loop has taken it. Housekeeping thread; nothing here waits.
+// Lock, unlock, reset and calibrate, by command or at start, of one group of axes: what may be
+// ordered, the order to gate and loop, and the answer when the loop has taken it. Housekeeping
+// thread; nothing here waits.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,9 @@ namespace driftd::daemon {
 struct LockOrderSettings {
   bool recording = false;  ///< cannot be held still
   bool at_start = false;   ///< lock by itself once markers are measured
+  AxisGroup group = AxisGroup::Lateral;
+  /// The number of the newest lock, of either group.
+  std::shared_ptr<std::uint64_t> newest_id = std::make_shared<std::uint64_t>(0);
 };
 
 /// What the stage's driver has to do with a lock that is about to be ordered.
@@ -30,7 +34,7 @@ struct StageForLock {
 
 class LockOrders {
  public:
-  /// @param too_few  why the markers that the loop was given are none to lock by; "": they are
+  /// @param too_few  why there is nothing to lock by: too few markers, no z; "": there is
   /// @param stage  asked before each order to lock
   LockOrders(LockOrderSettings settings, CorrectionGate& gate, LoopControl& loop,
              std::function<std::string()> too_few, std::function<StageForLock()> stage = {})
@@ -54,9 +58,15 @@ class LockOrders {
   void calibrate(std::unique_ptr<CalibrationRun> run, Answer answer, std::int64_t now_ns);
   /// Not one correction leaves from here on, whatever the loop is doing.
   void unlock(Answer answer, std::int64_t now_ns);
+  /// Not one correction leaves, and the loop is not told: before unlock().
+  void withhold() noexcept { gate_.close(); }
   /// @throws CommandRefused, with nothing changed, when there is a lock to unlock
   void reset(Answer answer, std::int64_t now_ns);
 
+  /// The lock as the loop reported it last.
+  const LockReport& lock_now() const noexcept { return loop_.report().of(settings_.group); }
+  /// Whether `unlock` is the way to end it, and not `reset`.
+  bool is_engaged() const noexcept;
   /// Answers orders that the loop has taken, or did not take in time; locks at start.
   void turn(std::int64_t now_ns);
   /// Answers all that wait.
@@ -80,6 +90,7 @@ class LockOrders {
 
   StageForLock ask_stage() const { return stage_ ? stage_() : StageForLock{}; }
   void check_can_begin() const;
+  std::string is_text() const;
   void send(LoopCommand command, const std::string& warning, Answer answer, std::int64_t now_ns);
   void go_idle(LoopCommand::Kind kind, Answer answer, std::int64_t now_ns);
   Outcome outcome_of(const Order& order) const;
@@ -92,7 +103,6 @@ class LockOrders {
   std::function<std::string()> too_few_;
   std::function<StageForLock()> stage_;
   std::vector<Order> orders_;
-  std::uint64_t lock_id_ = 0;
   bool owes_unlock_ = false;  ///< the loop is to be idle but could not be told yet
   bool at_start_over_ = false;
   bool held_back_at_start_ = false;

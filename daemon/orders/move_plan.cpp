@@ -7,6 +7,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "daemon/orders/stage_limits.hpp"
 #include "daemon/wire/answer.hpp"
@@ -99,53 +100,116 @@ bool flag_of(const json& request, const char* field) {
   return request.at(field).get<bool>();
 }
 
-control::ImageToStage matrix_of(const config::Config& config) {
+/// What the way of a group of axes may be.
+struct Bounds {
+  control::ImageToStage matrix;
+  double rate_limit_nm_per_s, step_limit_nm;
+  const char* section;        ///< of these two
+  double most_nm_per_frame;   ///< in the image
+  const char* most_in_words;  ///< that
+};
+
+/// Of z: farther from one frame to the next the widths change too fast to be followed.
+constexpr double kMostZPerFrameNm = 50;
+
+Bounds bounds_of(const config::Config& config, AxisGroup group) {
+  if (group == AxisGroup::Axial)
+    return {{config.axial_stage.gain, 0, 0, 1},
+            config.axial.rate_limit_nm_per_s,
+            config.axial.step_limit_nm,
+            "axial",
+            kMostZPerFrameNm,
+            "50 nm a frame"};
   const auto& m = config.stage.image_to_stage;
-  return {m[0][0], m[0][1], m[1][0], m[1][1]};
+  return {{m[0][0], m[0][1], m[1][0], m[1][1]},
+          config.control.rate_limit_nm_per_s,
+          config.control.step_limit_nm,
+          "control",
+          kPixelsPerFrame * config.optics.pixel_size_nm,
+          "one pixel a frame"};
 }
 
-void check_places(const MoveRequest& move, const config::Config& config, const LoopReport& loop) {
-  const control::ImageToStage m = matrix_of(config);
+std::optional<LimitPassed> passed_by(Vec2 from_lock_nm, Vec2 from_start_nm,
+                                     const config::Config& config, AxisGroup group) {
+  if (group == AxisGroup::Axial)
+    return limit_passed(config.axial, from_lock_nm.x, from_start_nm.x);
+  return limit_passed(config.control, from_lock_nm, from_start_nm);
+}
+
+/// So near to an end of the curve some of the markers, at heights of their own, are beyond it.
+constexpr double kCurveMarginNm = 150;
+
+/// A place beyond the range of the curve, or near an end and nearer than the sample is now.
+void check_curve(double place_nm, const config::Config& config, const LoopReport& loop) {
+  const control::AxialEstimate& z = loop.axial;
+  if (!config.axial.by_widths() || !z.valid) return;
+  const double way_nm = place_nm - z.z_nm;
+  const double below_nm = z.curve_below_nm + way_nm, above_nm = z.curve_above_nm - way_nm;
+  const bool low = below_nm < kCurveMarginNm && way_nm < 0;
+  const bool high = above_nm < kCurveMarginNm && way_nm > 0;
+  if (!low && !high) return;
+  throw CommandRefused{
+      Refusal::Refused,
+      fmt::format("the place {} is {:.0f} nm from the end of the curve (axial.curve), which some "
+                  "markers reach before: {:.0f} nm have to be left",
+                  place_text({place_nm, 0}, AxisGroup::Axial), low ? below_nm : above_nm,
+                  kCurveMarginNm)};
+}
+
+void check_places(const MoveRequest& move, const config::Config& config, const LoopReport& loop,
+                  AxisGroup group) {
+  const control::ImageToStage m = bounds_of(config, group).matrix;
+  const LockReport& lock = loop.of(group);
   for (const MoveRequest::Place& place : move.places) {
     // What the lock corrects beside it stays as it is now.
     const Vec2 way = m.apply(place.place_nm);
-    const Vec2 total = {loop.total_nm.x - loop.move.stage_nm.x + way.x,
-                        loop.total_nm.y - loop.move.stage_nm.y + way.y};
+    const Vec2 total = {lock.total_nm.x - lock.move.stage_nm.x + way.x,
+                        lock.total_nm.y - lock.move.stage_nm.y + way.y};
     const auto from = [&](Vec2 zero_nm) { return Vec2{zero_nm.x + total.x, zero_nm.y + total.y}; };
     const auto passed =
-        limit_passed(config.control, from(loop.carried_nm), from(loop.travelled_nm));
-    if (!passed) continue;
-    throw CommandRefused{Refusal::Refused,
-                         fmt::format("the place (x {:.1f}, y {:.1f} nm) would take the stage {}",
-                                     place.place_nm.x, place.place_nm.y, in_words(*passed))};
+        passed_by(from(lock.carried_nm), from(lock.travelled_nm), config, group);
+    if (passed)
+      throw CommandRefused{Refusal::Refused,
+                           fmt::format("the place {} would take the stage {}",
+                                       place_text(place.place_nm, group), in_words(*passed))};
+    if (group == AxisGroup::Axial) check_curve(place.place_nm.x, config, loop);
   }
 }
 
 /// The fastest that the limits allow along a way, in the image.
-double allowed_nm_per_s(Vec2 way_nm, const config::Config& config, double rate_hz) {
+double allowed_nm_per_s(Vec2 way_nm, const Bounds& bounds, double rate_hz) {
   const double length_nm = std::hypot(way_nm.x, way_nm.y);
-  const Vec2 stage = matrix_of(config).apply({way_nm.x / length_nm, way_nm.y / length_nm});
+  const Vec2 stage = bounds.matrix.apply({way_nm.x / length_nm, way_nm.y / length_nm});
   const double axis_nm_per_s =
-      std::min(config.control.rate_limit_nm_per_s, config.control.step_limit_nm * rate_hz);
+      std::min(bounds.rate_limit_nm_per_s, bounds.step_limit_nm * rate_hz);
   return std::min(kShareOfLimits * axis_nm_per_s / std::max(std::abs(stage.x), std::abs(stage.y)),
-                  kPixelsPerFrame * config.optics.pixel_size_nm * rate_hz);
+                  bounds.most_nm_per_frame * rate_hz);
 }
 
 double speed_of(const MoveRequest::Place& place, Vec2 from_nm, const config::Config& config,
-                double rate_hz) {
+                double rate_hz, AxisGroup group) {
   const Vec2 way_nm = {place.place_nm.x - from_nm.x, place.place_nm.y - from_nm.y};
   if (way_nm.x == 0 && way_nm.y == 0) return 0;
-  const double allowed = allowed_nm_per_s(way_nm, config, rate_hz);
+  const Bounds bounds = bounds_of(config, group);
+  const double allowed = allowed_nm_per_s(way_nm, bounds, rate_hz);
   if (!place.speed_nm_per_s) return std::min(allowed, kUsualNmPerS);
   if (*place.speed_nm_per_s <= allowed) return *place.speed_nm_per_s;
   throw CommandRefused{
       Refusal::Refused,
-      fmt::format("{:.0f} nm/s on the way to (x {:.1f}, y {:.1f} nm) is too fast: at {:.0f} "
-                  "frames/s control.rate_limit_nm_per_s {:.0f} and control.step_limit_nm {:g}, of "
-                  "which a quarter stays for the correction, and one pixel a frame allow {:.0f}",
-                  *place.speed_nm_per_s, place.place_nm.x, place.place_nm.y, rate_hz,
-                  config.control.rate_limit_nm_per_s, config.control.step_limit_nm,
-                  std::floor(allowed))};
+      fmt::format("{:.0f} nm/s on the way to {} is too fast: at {:.0f} "
+                  "frames/s {}.rate_limit_nm_per_s {:.0f} and {}.step_limit_nm {:g}, of "
+                  "which a quarter stays for the correction, and {} allow {:.0f}",
+                  *place.speed_nm_per_s, place_text(place.place_nm, group), rate_hz,
+                  bounds.section, bounds.rate_limit_nm_per_s, bounds.section,
+                  bounds.step_limit_nm, bounds.most_in_words, std::floor(allowed))};
+}
+
+/// "xy", "z" or "xyz". Both where it is not said.
+std::pair<bool, bool> axes_of(const json& request) {
+  if (!request.contains("axes")) return {true, true};
+  const json& axes = request.at("axes");
+  if (axes != "xy" && axes != "z" && axes != "xyz") reject("`axes` is \"xy\", \"z\" or \"xyz\"");
+  return {axes != "z", axes != "xy"};
 }
 
 }  // namespace
@@ -156,7 +220,9 @@ MoveRequest read_move(const json& request) {
   const bool to = has_any(request, {"x_nm", "y_nm"}), by = has_any(request, {"dx_nm", "dy_nm"});
   const bool path = request.contains("path");
   if (stop + home + to + by + path != 1)
-    reject("`move` wants one of: `x_nm` and `y_nm`; `dx_nm` and `dy_nm`; `path`; `home`; `stop`");
+    reject(
+        "`move` wants one of: `x_nm` and `y_nm`; `dx_nm` and `dy_nm`; `z_nm`; `dz_nm`; `path`; "
+        "`home`; `stop`");
   if (request.contains("repeat") && !path) reject("`repeat` goes with `path`");
   if (stop) {
     if (has_any(request, {"speed_nm_per_s", "dwell_s"})) reject("`stop` goes alone");
@@ -176,14 +242,53 @@ MoveRequest read_move(const json& request) {
   return move;
 }
 
-MovePlan plan_move(const MoveRequest& request, const config::Config& config,
-                   const LoopReport& loop) {
+MoveRequests read_moves(const json& request) {
+  const bool to = request.contains("z_nm"), by = request.contains("dz_nm");
+  const bool whole = request.contains("stop") || request.contains("home");
+  if (request.contains("axes") && !whole) reject("`axes` goes with `home` and `stop`");
+  json lateral = request;
+  for (const char* field : {"z_nm", "dz_nm", "axes"}) lateral.erase(field);
+  if (!to && !by) {
+    MoveRequest move = read_move(lateral);
+    if (!whole) return {.xy = move};
+    const auto [xy, z] = axes_of(request);
+    MoveRequests moves{.of_any = !request.contains("axes")};
+    if (xy) moves.xy = move;
+    if (z) moves.z = std::move(move);
+    return moves;
+  }
+  if (to && by) reject("`z_nm` and `dz_nm` exclude one another");
+  if (whole || request.contains("path"))
+    reject("`z_nm` and `dz_nm` go alone, or with `x_nm` and `y_nm`, or `dx_nm` and `dy_nm`");
+  MoveRequest::Place place{.place_nm = {number_of(request, "", to ? "z_nm" : "dz_nm", -kFarthestNm,
+                                                  kFarthestNm),
+                                        0}};
+  read_how(request, "", place);
+  MoveRequests moves{
+      .z = MoveRequest{.kind = to ? MoveRequest::Kind::To : MoveRequest::Kind::By,
+                       .places = {place}}};
+  if (has_any(request, {"x_nm", "y_nm", "dx_nm", "dy_nm"}))
+    moves.xy = read_move(lateral);
+  else if (request.contains("dwell_s") || request.contains("repeat"))
+    read_move(lateral);  // says what they go with
+  return moves;
+}
+
+std::string place_text(Vec2 place_nm, AxisGroup group) {
+  return group == AxisGroup::Axial
+             ? fmt::format("(z {:.1f} nm)", place_nm.x)
+             : fmt::format("(x {:.1f}, y {:.1f} nm)", place_nm.x, place_nm.y);
+}
+
+MovePlan plan_move(const MoveRequest& request, const config::Config& config, const LoopReport& loop,
+                   AxisGroup group) {
+  const MoveReport& now = loop.of(group).move;
   MoveRequest move = request;
   if (move.kind == MoveRequest::Kind::By) {
     Vec2& place = move.places.front().place_nm;
-    place = {loop.move.goal_nm.x + place.x, loop.move.goal_nm.y + place.y};
+    place = {now.goal_nm.x + place.x, now.goal_nm.y + place.y};
   }
-  check_places(move, config, loop);
+  check_places(move, config, loop, group);
   const double rate_hz = loop.frame_rate_hz > 0            ? loop.frame_rate_hz
                          : config.camera.frame_rate_hz > 0 ? config.camera.frame_rate_hz
                                                            : kAssumedRateHz;
@@ -192,7 +297,7 @@ MovePlan plan_move(const MoveRequest& request, const config::Config& config,
   plan.path.repeats = move.repeats;
   const auto way = [&](Vec2 from, std::size_t to) {
     const MoveRequest::Place& place = move.places[to];
-    const double speed = speed_of(place, from, config, rate_hz);
+    const double speed = speed_of(place, from, config, rate_hz, group);
     plan.fastest_nm_per_s = std::max(plan.fastest_nm_per_s, speed);
     // A place is left with the frame after the one that reached it.
     plan.duration_s += place.dwell_s + 1 / rate_hz +
@@ -200,7 +305,7 @@ MovePlan plan_move(const MoveRequest& request, const config::Config& config,
                            std::hypot(place.place_nm.x - from.x, place.place_nm.y - from.y), speed);
     return speed;
   };
-  Vec2 from = loop.move.set_nm;
+  Vec2 from = now.set_nm;
   for (std::size_t i = 0; i < move.places.size(); ++i) {
     const MoveRequest::Place& place = move.places[i];
     plan.path.places[i] = {place.place_nm, way(from, i), place.dwell_s};

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "config/config.hpp"
@@ -31,8 +32,17 @@ struct MoveRequest {
   std::uint32_t repeats = 1;
 };
 
-/// @param request  without what is common to all requests. @throws CommandRefused, BadRequest
+/// Of x and y. @param request  without what is common to all requests.
+/// @throws CommandRefused, BadRequest
 MoveRequest read_move(const nlohmann::json& request);
+
+/// What is asked for of each group of axes; of z, places are {z, 0}.
+struct MoveRequests {
+  std::optional<MoveRequest> xy = std::nullopt, z = std::nullopt;
+  bool of_any = false;  ///< `home` or `stop` without axes: of those that are engaged
+};
+/// As read_move().
+MoveRequests read_moves(const nlohmann::json& request);
 
 struct MovePlan {
   control::MovePath path;
@@ -41,8 +51,11 @@ struct MovePlan {
 };
 
 /// @param loop  where set-point and stage are, and how fast frames come
-/// @throws CommandRefused  a place or a speed that the limits do not allow
-MovePlan plan_move(const MoveRequest& request, const config::Config& config,
-                   const LoopReport& loop);
+/// @throws CommandRefused  a place or a speed that the limits do not allow; of z also a place
+///   beyond the curve
+MovePlan plan_move(const MoveRequest& request, const config::Config& config, const LoopReport& loop,
+                   AxisGroup group = AxisGroup::Lateral);
+/// "(x 12.0, y -3.0 nm)", "(z 12.0 nm)"
+std::string place_text(Vec2 place_nm, AxisGroup group);
 
 }  // namespace driftd::daemon

@@ -41,12 +41,11 @@ void Places::lock(const std::string& name, Answer answer, std::int64_t now_ns) {
   if (going_)
     throw CommandRefused{Refusal::Busy,
                          fmt::format("the place `{}` is being looked for", going_->name)};
-  if (const LockState state = parts_.loop.report().lock.state;
-      state != LockState::Idle && state != LockState::Lost) {
+  if (const char* state = parts_.loop.report().blocking_state()) {
     throw CommandRefused{Refusal::Refused,
                          fmt::format("the lock is `{}`: a place is looked for while it is `idle` "
                                      "or `lost` (`driftctl unlock` first)",
-                                     control::name_of(state))};
+                                     state)};
   }
   if (!parts_.camera.connected()) throw CameraWatch::away();
   order(

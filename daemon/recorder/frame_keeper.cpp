@@ -127,7 +127,8 @@ void FrameKeeper::follow(const LockChange& change) {
       (lost && at != config::RawFramesAt::Command) || (holds && at == config::RawFramesAt::Holding);
   if (!due || records_folder(config_.record).empty()) return;
   order(change.time_ns, trouble_ns_,
-        fmt::format("{}: {}", control::name_of(change.state),
+        fmt::format("{}{}: {}", change.group == AxisGroup::Axial ? "z " : "",
+                    control::name_of(change.state),
                     in_words(control::name_of(change.reason), control::name_of(change.held_for),
                              control::name_of(change.held_first))));
 }

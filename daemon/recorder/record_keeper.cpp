@@ -121,7 +121,9 @@ void RecordKeeper::stop(Answer answer, std::int64_t now_ns) {
 
 void RecordKeeper::follow(const LockChange& change, std::int64_t /*now_ns*/) {
   using control::LockState;
-  const bool over = change.state == LockState::Idle;
+  const LoopReport& loop = loop_.report();
+  const LockReport& other = change.group == AxisGroup::Axial ? loop : loop.z;
+  const bool over = change.state == LockState::Idle && other.is_idle();
   if (over && next_ == Cause::Lock) next_.reset();
   if (over && under_way_ && !ending_ && cause_ == Cause::Lock) end("the lock is over");
   // The lock begins from `idle` or `lost`; what was recorded before may have ended by itself

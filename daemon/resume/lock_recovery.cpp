@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <utility>
 
+#include "daemon/orders/stage_limits.hpp"
 #include "daemon/resume/return_limits.hpp"
 
 namespace driftd::daemon {
@@ -42,6 +44,12 @@ std::string duration(double s) {
 void LockRecovery::take(std::optional<SavedLock> saved) {
   saved_ = std::move(saved);
   if (!saved_) return;
+  if (!saved_->z || saved_->z->reading.empty() || saved_->z->reading != axial_reading(config_)) {
+    saved_->z.reset();
+    // Of another curve they would be another z.
+    for (SavedMarker& marker : saved_->markers)
+      marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
+  }
   phase_ = Phase::Searching;
   if (const auto age = age_s(); age && *age > kOldest_s) {
     raise(Level::Warning, "state_ignored",
@@ -143,8 +151,9 @@ Vec2 LockRecovery::stage_total_nm() const noexcept {
   return witnessed_nm_.value_or(saved_->total_nm);
 }
 
-void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns) {
+void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns, LockOrders* z) {
   follow(lock, now_ns);
+  resume_axial(z, now_ns);
   memory_.set_offered(phase_ != Phase::None);
 }
 
@@ -165,15 +174,73 @@ void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns) {
   if (held) {
     raise(Level::Info, "lock_resumed",
           fmt::format("{}: locked again, the stage goes back to where it was held", headline()));
+    axial_ = saved_->z;
+    axial_until_ns_ = 0;
     phase_ = Phase::None;
     return;
   }
   ask_stage();
   if (is_ours_) tell_travel();
+  if (is_ours_ && !lost_here_) tell_axial_travel();
   if (phase_ != Phase::Found || !is_measured()) return;
   if (asks_because_.empty()) asks_because_ = not_by_itself();
   if (!std::exchange(told_found_, true)) tell_found();
   if (state == LockState::Idle) go_back(lock, now_ns);
+}
+
+/// Once x and y are held again, z goes back, too, within a while in which it has to be measured.
+void LockRecovery::resume_axial(LockOrders* z, std::int64_t now_ns) {
+  constexpr std::int64_t kPatienceNs = 5'000'000'000;
+  if (!axial_) return;
+  if (z == nullptr || !z->lock_now().is_idle()) return axial_.reset();  // somebody ordered it
+  if (z->pending()) return;
+  if (axial_until_ns_ == 0) axial_until_ns_ = now_ns + kPatienceNs;
+  try {
+    z->lock([](const Outcome&) {}, now_ns, axial_resumption());
+  } catch (const CommandRefused& refused) {
+    if (now_ns < axial_until_ns_) return;
+    events_.raise(Level::Warning, "lock_interrupted",
+                  "z is not held again: " + refused.text +
+                      ". `driftctl lock --axes z` holds it where it is",
+                  nlohmann::json::object());
+    axial_.reset();
+  }
+}
+
+LockResumption LockRecovery::axial_resumption() const {
+  const auto refuse = [](const std::string& text) {
+    return CommandRefused{Refusal::Refused, text};
+  };
+  const std::optional<SavedAxial>& z = axial_ ? axial_ : saved_ ? saved_->z : axial_;
+  if (!z || (!axial_ && phase_ == Phase::None))
+    throw refuse("no lock of z was interrupted whose references are known: a new one takes a new "
+                 "zero");
+  const LoopReport& loop = loop_.report();
+  const auto knows_z = [](const SavedMarker& marker) {
+    return marker.reference.trusted && std::isfinite(marker.reference.z_nm) &&
+           marker.role == control::MarkerRole::Tracking;
+  };
+  if (std::ranges::count_if(saved_->markers, knows_z) < config_.drift.min_markers)
+    throw refuse("too few markers had a reference of z");
+  if (!loop.sees_drift(AxisGroup::Axial)) throw refuse("z is not measured now");
+  const double moved_nm = loop.z.drift.drift_nm.x - z->set_nm;
+  const double way_nm = -config_.axial_stage.gain * moved_nm;
+  if (const auto passed =
+          limit_passed(config_.axial, z->carried_nm + z->total_nm + way_nm,
+                       z->travelled_nm + z->total_nm + way_nm))
+    throw refuse("the stage of z may not go back: it would be " + in_words(*passed));
+  return {.carried_nm = {z->carried_nm + z->total_nm, 0},
+          .drift_nm = loop.z.drift.drift_nm,
+          .largest_move_nm = config_.axial.max_jump_nm,
+          .set_nm = {z->set_nm, 0}};
+}
+
+/// As tell_travel(), of the stage of z.
+void LockRecovery::tell_axial_travel() {
+  if (!saved_->z || axial_travel_told_ || loop_.report().z.lock_id != 0) return;
+  LoopCommand command{.kind = LoopCommand::Kind::Travelled, .group = AxisGroup::Axial};
+  command.travelled_nm = {saved_->z->travelled_nm + saved_->z->total_nm, 0};
+  if (loop_.send(std::move(command))) axial_travel_told_ = true;
 }
 
 /// A lock that was to take its place did not engage: its markers have other references by now.

@@ -70,8 +70,13 @@ class LockRecovery {
   /// What the loop needs to go back to the lock. @throws CommandRefused that says why there is no
   /// way
   LockResumption resumption() const;
+  /// Whether z was held, too, by markers whose references were kept.
+  bool has_axial() const noexcept { return phase_ != Phase::None && saved_->z.has_value(); }
+  /// The same as resumption() for the lock of z. @throws CommandRefused
+  LockResumption axial_resumption() const;
   /// Tells what is new, and goes back by itself where that is wanted.
-  void turn(LockOrders& lock, std::int64_t now_ns);
+  /// @param z  orders of z; null: it is not held
+  void turn(LockOrders& lock, std::int64_t now_ns, LockOrders* z = nullptr);
   /// What there is to go back to, and how, for people; "": nothing.
   std::string offer() const { return phase_ == Phase::None ? "" : text(); }
   /// The object `interrupted` of `status`; null: there is none.
@@ -81,6 +86,8 @@ class LockRecovery {
   enum class Phase : std::uint8_t { None, Searching, Found, Absent };
 
   void follow(LockOrders& lock, std::int64_t now_ns);
+  void resume_axial(LockOrders* z, std::int64_t now_ns);
+  void tell_axial_travel();
   void take_lost();
   void search_anew();
   void end();
@@ -130,6 +137,9 @@ class LockRecovery {
   std::optional<Vec2> witnessed_nm_;  ///< the total, by the stage's driver
   std::optional<Vec2> travel_told_nm_;
   std::int64_t next_try_ns_ = 0;
+  std::optional<SavedAxial> axial_;  ///< to be gone back to, as x and y are again
+  std::int64_t axial_until_ns_ = 0;  ///< 0: not begun
+  bool axial_travel_told_ = false;
 };
 
 }  // namespace driftd::daemon

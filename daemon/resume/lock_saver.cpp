@@ -12,6 +12,7 @@
 
 #include "base/state_directory.hpp"
 #include "base/state_file.hpp"
+#include "config/names.hpp"
 #include "daemon/setup/compose.hpp"
 
 namespace driftd::daemon {
@@ -57,6 +58,14 @@ std::map<std::string, std::string> meaning_of(const config::Config& config,
           {"optics.pixel_size_nm", fmt::format("{}", config.optics.pixel_size_nm)},
           {"stage.image_to_stage",
            fmt::format("[[{}, {}], [{}, {}]]", m[0][0], m[0][1], m[1][0], m[1][1])}};
+}
+
+std::string axial_reading(const config::Config& config) {
+  if (!config.axial.by_widths() || !config.axial.read) return {};
+  const control::WidthCurve& curve = config.axial.read->curves().front();
+  return fmt::format("{} {} {} {} {}", config::text_of(config.axial.method),
+                     config.axial.curve.string(), curve.knots().size(), curve.lower_nm(),
+                     curve.upper_nm());
 }
 
 LockSaver::LockSaver(const config::Config& config, std::string session, CameraWatch& camera,
@@ -158,19 +167,28 @@ void LockSaver::turn(std::int64_t now_ns) {
     return;
   }
   if (!written_ && state == LockState::Fault) return;  // a fault without a lock
-  const double moved_nm =
-      std::max(std::abs(loop.total_nm.x - total_nm_.x), std::abs(loop.total_nm.y - total_nm_.y));
+  const double moved_nm = std::max({std::abs(loop.total_nm.x - total_nm_.x),
+                                    std::abs(loop.total_nm.y - total_nm_.y),
+                                    std::abs(loop.z.total_nm.x - total_z_nm_)});
   const std::int64_t since_ns = now_ns - written_ns_;
   const bool due = !written_ || state != state_ || loop.lock_id != lock_id_ ||
-                   since_ns >= kEachNs || (moved_nm > kMovedNm && since_ns >= kSoonestNs);
+                   held_z_id() != z_lock_id_ || since_ns >= kEachNs || (moved_nm > kMovedNm && since_ns >= kSoonestNs);
   if (!due) return;
   if (is_final()) return;
   writer_->write(saved());
   written_ = true;
   state_ = state;
   lock_id_ = loop.lock_id;
+  z_lock_id_ = held_z_id();
   total_nm_ = loop.total_nm;
+  total_z_nm_ = loop.z.total_nm.x;
   written_ns_ = now_ns;
+}
+
+/// 0: z is not held.
+std::uint64_t LockSaver::held_z_id() const noexcept {
+  const LockReport& z = loop_.report().z;
+  return z.holds() ? z.lock_id : 0;
 }
 
 void LockSaver::write_last() {
@@ -229,6 +247,13 @@ SavedLock LockSaver::saved() const {
       if (axis.position_nm) stage.position_nm[axis.name] = *axis.position_nm;
     lock.stage = std::move(stage);
   }
+  if (held_z_id() != 0)
+    lock.z = SavedAxial{.lock_id = loop.z.lock_id,
+                        .reading = axial_reading(config_),
+                        .total_nm = loop.z.total_nm.x,
+                        .carried_nm = loop.z.carried_nm.x,
+                        .travelled_nm = loop.z.travelled_nm.x,
+                        .set_nm = loop.z.move.set_nm.x};
   return lock;
 }
 

@@ -32,6 +32,10 @@ std::filesystem::path lock_file(const config::Config& config);
 std::map<std::string, std::string> meaning_of(const config::Config& config,
                                               const camera::SourceInfo& camera);
 
+/// By what z is read: markers' references of z mean the same where it is the same. "": not by
+/// markers.
+std::string axial_reading(const config::Config& config);
+
 class LockSaver {
  public:
   static constexpr std::int64_t kEachNs = 1'000'000'000;
@@ -66,6 +70,7 @@ class LockSaver {
   void remove_for_good(const std::filesystem::path& file);
   bool is_over() const;
   bool is_final() const;
+  std::uint64_t held_z_id() const noexcept;
   void see_set_point() noexcept;
   void tell_problem();
 
@@ -85,7 +90,9 @@ class LockSaver {
   control::LockState state_ = control::LockState::Idle;  ///< when it was written
   std::uint64_t lock_id_ = 0;
   std::uint64_t ended_id_ = 0;  ///< of the lock that was ended last, by command
+  std::uint64_t z_lock_id_ = 0;  ///< likewise; 0: z was not held
   Vec2 total_nm_;
+  double total_z_nm_ = 0;
   std::int64_t written_ns_ = 0;
   std::string told_;  ///< the problem
 };

@@ -71,18 +71,42 @@ Vec2 vector(const json& value, double farthest) {
 
 json to_json(const SavedMarker& marker) {
   const control::MarkerReference& r = marker.reference;
-  return {{"id", marker.id},
-          {"witness", marker.role == control::MarkerRole::Witness},
-          {"place_px", to_json(r.place_px)},
-          {"sigma_px", r.sigma_px},
-          {"amplitude_adu", r.amplitude_adu},
-          {"variance_nm2", r.variance_nm2},
-          {"trusted", r.trusted}};
+  json value = {{"id", marker.id},
+                {"witness", marker.role == control::MarkerRole::Witness},
+                {"place_px", to_json(r.place_px)},
+                {"sigma_px", r.sigma_px},
+                {"amplitude_adu", r.amplitude_adu},
+                {"variance_nm2", r.variance_nm2},
+                {"trusted", r.trusted}};
+  if (std::isfinite(r.z_nm)) {
+    value["z_nm"] = r.z_nm;
+    value["z_variance_nm2"] = r.z_variance_nm2;
+  }
+  return value;
+}
+
+json to_json(const SavedAxial& z) {
+  return {{"lock_id", z.lock_id},       {"reading", z.reading},
+          {"total_nm", z.total_nm},     {"carried_nm", z.carried_nm},
+          {"travelled_nm", z.travelled_nm}, {"set_nm", z.set_nm}};
+}
+
+/// A driftd that did not hold z did not write it.
+std::optional<SavedAxial> read_axial(const json& body) {
+  if (!body.contains("z")) return std::nullopt;
+  const json& z = body.at("z");
+  const auto nm = [&](const char* key) { return number(z.at(key), -kFarthestNm, kFarthestNm); };
+  return SavedAxial{.lock_id = static_cast<std::uint64_t>(whole(z.at("lock_id"), INT64_MAX)),
+                    .reading = z.at("reading").get<std::string>(),
+                    .total_nm = nm("total_nm"),
+                    .carried_nm = nm("carried_nm"),
+                    .travelled_nm = nm("travelled_nm"),
+                    .set_nm = nm("set_nm")};
 }
 
 SavedMarker read_marker(const json& value) {
   constexpr double kMost = 1e9;
-  return {.id = static_cast<std::uint32_t>(whole(value.at("id"), UINT32_MAX)),
+  SavedMarker marker = {.id = static_cast<std::uint32_t>(whole(value.at("id"), UINT32_MAX)),
           .role = value.at("witness").get<bool>() ? control::MarkerRole::Witness
                                                   : control::MarkerRole::Tracking,
           .reference = {.place_px = vector(value.at("place_px"), kFarthestPx),
@@ -90,6 +114,11 @@ SavedMarker read_marker(const json& value) {
                         .amplitude_adu = number(value.at("amplitude_adu"), 0, kMost),
                         .variance_nm2 = number(value.at("variance_nm2"), 0, kMost),
                         .trusted = value.at("trusted").get<bool>()}};
+  if (value.contains("z_nm")) {
+    marker.reference.z_nm = number(value.at("z_nm"), -kFarthestNm, kFarthestNm);
+    marker.reference.z_variance_nm2 = number(value.at("z_variance_nm2"), 0, kMost);
+  }
+  return marker;
 }
 
 std::optional<SavedStage> read_stage(const json& value) {
@@ -120,7 +149,8 @@ SavedLock saved_lock_of(const json& body) {
                  .travelled_nm = vector(body.at("travelled_nm"), kFarthestNm),
                  // A driftd without moves did not write it.
                  .set_nm = vector(body.value("set_nm", json{0, 0}), kFarthestNm),
-                 .stage = read_stage(body.at("stage"))};
+                 .stage = read_stage(body.at("stage")),
+                 .z = read_axial(body)};
   const json& markers = body.at("markers");
   if (markers.empty() || markers.size() > control::kMaxMarkers)
     throw StateError(fmt::format("it holds {} markers", markers.size()));
@@ -150,7 +180,7 @@ json to_json(const SavedLock& lock) {
     stage = {{"driver", lock.stage->driver},
              {"description", lock.stage->description},
              {"position_nm", lock.stage->position_nm}};
-  return {{"wall_ns", lock.time.wall_ns},
+  json body = {{"wall_ns", lock.time.wall_ns},
           {"uptime_ns", lock.time.uptime_ns},
           {"boot_id", lock.time.boot_id},
           {"session", lock.session},
@@ -167,6 +197,8 @@ json to_json(const SavedLock& lock) {
           {"set_nm", to_json(lock.set_nm)},
           {"stage", stage},
           {"markers", markers}};
+  if (lock.z) body["z"] = to_json(*lock.z);
+  return body;
 }
 
 std::string to_text(const SavedLock& lock) {

@@ -43,6 +43,13 @@ struct SavedStage {
   std::map<std::string, double> position_nm;  ///< on the controller's own axes, by their names
 };
 
+/// The lock of z, that held beside that of x and y.
+struct SavedAxial {
+  std::uint64_t lock_id = 0;
+  std::string reading;  ///< by what z was read, which has to be the same: axial_reading()
+  double total_nm = 0, carried_nm = 0, travelled_nm = 0, set_nm = 0;  ///< SavedLock's, of z
+};
+
 struct SavedLock {
   SavedTime time;
   std::string session;
@@ -60,6 +67,7 @@ struct SavedLock {
   Vec2 travelled_nm;         ///< that place, from the one at the daemon's start
   Vec2 set_nm;               ///< where moves had the lock hold the sample, from its reference
   std::optional<SavedStage> stage;
+  std::optional<SavedAxial> z = std::nullopt;  ///< none: z was not held
 };
 
 std::string to_text(const SavedLock& lock);

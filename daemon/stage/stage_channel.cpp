@@ -74,7 +74,31 @@ void SentLately::see(std::uint64_t sent, std::int64_t now_ns) noexcept {
 }
 
 bool StageChannel::is_locked() const noexcept {
-  return loop_.report().lock.state == control::LockState::Locked;
+  return lock_now().lock.state == control::LockState::Locked;
+}
+
+/// Once, where one driver tells both channels the same.
+void StageChannel::raise(Level level, const std::string& text, const json& fields) {
+  const bool told = teller_ != nullptr && teller_->report_ && report_ &&
+                    teller_->report_->instance == report_->instance;
+  if (!told) events_.raise(level, kEvent, text, fields);
+}
+
+/// "the stage's driver", "the driver of z"
+const char* StageChannel::who() const noexcept {
+  return group_ == AxisGroup::Axial ? "the driver of the stage of z" : "the stage's driver";
+}
+
+/// Where it says that it is, against the zero of a lock of this daemon.
+std::optional<StageReadback> StageChannel::place() const {
+  if (!report_) return std::nullopt;
+  const StageReport& r = *report_;
+  if (group_ == AxisGroup::Axial) {
+    if (!r.total_z_nm || r.z_session != session_) return std::nullopt;
+    return StageReadback{r.time_ns, r.z_lock_id, {*r.total_z_nm, 0}};
+  }
+  if (!r.total_nm || r.session != session_) return std::nullopt;
+  return StageReadback{r.time_ns, r.lock_id, *r.total_nm};
 }
 
 /// Ready now, and not for long.
@@ -95,23 +119,43 @@ void StageChannel::tell_loop() {
   using control::StageSays;
   const StageSays before = ports_.stage_says.load(std::memory_order_relaxed);
   const bool troubled = before == StageSays::Error || before == StageSays::Limit;
-  const bool engaged = is_locked() || loop_.report().lock.state == control::LockState::Holding;
+  const bool engaged = lock_now().holds();
   const bool waits = troubled && engaged && says() == StageSays::Ready && was_in_trouble();
   if (!waits) ports_.stage_says.store(says(), std::memory_order_relaxed);
-  const bool places = report_ && report_->total_nm && report_->session == session_;
-  StageReadback& place = ports_.stage_place.writing();
-  place = places ? StageReadback{report_->time_ns, report_->lock_id, *report_->total_nm}
-                 : StageReadback{};
+  ports_.stage_place.writing() = place().value_or(StageReadback{});
   ports_.stage_place.publish();
 }
 
-Reply StageChannel::take(const json& request, std::int64_t now_ns) {
-  StageReport report = read_stage_report(request);
+Reply take_stage_report(const json& request, StageChannel& xy, StageChannel* z,
+                        std::int64_t now_ns) {
+  const StageReport report = read_stage_report(request);
+  const bool of_z = z != nullptr && report.is_of(AxisGroup::Axial);
+  const bool of_xy = report.is_of(AxisGroup::Lateral) || !of_z;
+  if (of_xy) xy.check(report);
+  if (of_z) z->check(report);
+  Reply reply;
+  if (of_z) reply = z->take(report, now_ns);
+  return of_xy ? xy.take(report, now_ns) : reply;
+}
+
+void StageChannel::check(const StageReport& report) const {
   const bool another = report_ && report_->instance != report.instance;
   if (another && !silent_ && report_->state != DriverState::Stopped) {
-    throw CommandRefused{Refusal::Busy, "another driver reports for the stage: " +
-                                            described(*report_) + "; only one may move it"};
+    throw CommandRefused{Refusal::Busy,
+                         fmt::format("another driver reports for the stage{}: {}; only one may "
+                                     "move it",
+                                     group_ == AxisGroup::Axial ? " of z" : "",
+                                     described(*report_))};
   }
+}
+
+Reply StageChannel::take(const json& request, std::int64_t now_ns) {
+  return take(read_stage_report(request), now_ns);
+}
+
+Reply StageChannel::take(StageReport report, std::int64_t now_ns) {
+  check(report);
+  const bool another = report_ && report_->instance != report.instance;
   const bool is_new = another || !report_;
   const bool was_silent = std::exchange(silent_, false);
   if (is_new) {
@@ -125,35 +169,36 @@ Reply StageChannel::take(const json& request, std::int64_t now_ns) {
   tell_loop();
   if (listener_) listener_(*report_, now_ns);
   if (was_silent && !another) {
-    events_.raise(Level::Info, kEvent, "the stage's driver reports again: " + state_text(*report_),
-                  {{"driver", report_->driver}, {"state", name_of(report_->state)}});
+    raise(Level::Info, fmt::format("{} reports again: {}", who(), state_text(*report_)),
+          {{"driver", report_->driver}, {"state", name_of(report_->state)}});
   }
   tell_driver(is_new);
   return {
-      .fields = {{"session", session_}, {"state", control::name_of(loop_.report().lock.state)}}};
+      .fields = {{"session", session_}, {"state", control::name_of(lock_now().lock.state)}}};
 }
 
 void StageChannel::tell_driver(bool is_new) {
   const StageReport& now = *report_;
   std::string says = state_text(now);
   if (!is_new && (says == told_ || was_in_trouble())) return;
-  events_.raise(is_trouble(now.state) ? Level::Warning : Level::Info, kEvent,
-                (is_new ? "a driver reports for the stage: " + described(now) + ", "
-                        : "the stage's driver says ") +
-                    says,
-                {{"driver", now.driver},
-                 {"description", now.description},
-                 {"state", name_of(now.state)},
-                 {"error", now.error}});
+  raise(is_trouble(now.state) ? Level::Warning : Level::Info,
+        (is_new ? fmt::format("a driver reports for the stage{}: {}, ",
+                              group_ == AxisGroup::Axial ? " of z" : "", described(now))
+                : fmt::format("{} says ", who())) +
+            says,
+        {{"driver", now.driver},
+         {"description", now.description},
+         {"state", name_of(now.state)},
+         {"error", now.error}});
   told_ = std::move(says);
 }
 
 void StageChannel::turn(std::int64_t now_ns) {
   ports_.driver_hz.store(known_to_take_hz(), std::memory_order_relaxed);
-  sent_lately_.see(loop_.report().corrections, now_ns);
+  sent_lately_.see(lock_now().corrections, now_ns);
   if (!report_) return;
   const bool stopped = report_->state == DriverState::Stopped;
-  if (stopped && loop_.report().lock.state == control::LockState::Idle) {
+  if (stopped && lock_now().is_idle()) {
     report_.reset();  // it has said good-bye, and nothing depends on it
     tell_loop();
     return;
@@ -161,10 +206,10 @@ void StageChannel::turn(std::int64_t now_ns) {
   if (!silent_ && !stopped && now_ns - received_ns_ > kSilentNs) {
     silent_ = true;
     tell_loop();
-    events_.raise(Level::Warning, kEvent,
-                  fmt::format("the stage's driver {} has told nothing for {} ms",
-                              described(*report_), kSilentNs / 1'000'000),
-                  {{"driver", report_->driver}, {"state", "silent"}});
+    raise(Level::Warning,
+          fmt::format("{} {} has told nothing for {} ms", who(), described(*report_),
+                      kSilentNs / 1'000'000),
+          {{"driver", report_->driver}, {"state", "silent"}});
   }
   compare(now_ns);
 }
@@ -178,11 +223,11 @@ void StageChannel::see_rate() {
   moved_hz_ += weight * (report.rate_hz - moved_hz_);
   asked_hz_ += weight * (sent_hz - asked_hz_);
   if (!is_seen_slow() || std::exchange(told_slow_, true)) return;
-  events_.raise(Level::Warning, kEvent,
-                fmt::format("the stage takes {:.0f} of {:.0f} corrections a second: it is told "
-                            "the newest only",
-                            moved_hz_, asked_hz_),
-                {{"driver", report.driver}, {"rate_hz", report.rate_hz}});
+  raise(Level::Warning,
+        fmt::format("the stage takes {:.0f} of {:.0f} corrections a second: it is told "
+                    "the newest only",
+                    moved_hz_, asked_hz_),
+        {{"driver", report.driver}, {"rate_hz", report.rate_hz}});
 }
 
 bool StageChannel::is_seen_slow() const noexcept {
@@ -191,44 +236,49 @@ bool StageChannel::is_seen_slow() const noexcept {
 
 /// What the driver says against what the configuration believes; told once a driver.
 void StageChannel::compare(std::int64_t now_ns) {
-  const LoopReport& loop = loop_.report();
+  const LockReport& lock = lock_now();
   if (!is_locked() || silent_) {
     off_since_ns_ = 0;
     return;
   }
   const StageReport& report = *report_;
-  const bool long_locked = now_ns - loop.lock.since_ns > kOffForNs;
+  const bool axial = group_ == AxisGroup::Axial;
+  const double delay_us = axial ? config_.axial_stage.delay_us : config_.stage.delay_us;
+  const bool long_locked = now_ns - lock.lock.since_ns > kOffForNs;
   if (long_locked) see_rate();
-  if (long_locked && report.latency.p50_us && *report.latency.p50_us > config_.stage.delay_us &&
+  if (long_locked && report.latency.p50_us && *report.latency.p50_us > delay_us &&
       !std::exchange(told_late_, true)) {
-    events_.raise(
-        Level::Warning, kEvent,
-        fmt::format("the driver alone needs {:.0f} us from a correction to the controller, and "
-                    "stage.delay_us is {:.0f} us: calibrate",
-                    *report.latency.p50_us, config_.stage.delay_us),
-        {{"driver", report.driver}, {"latency_p50_us", *report.latency.p50_us}});
+    raise(Level::Warning,
+          fmt::format("the driver alone needs {:.0f} us from a correction to the controller, and "
+                      "{}stage.delay_us is {:.0f} us: calibrate",
+                      *report.latency.p50_us, axial ? "axial." : "", delay_us),
+          {{"driver", report.driver}, {"latency_p50_us", *report.latency.p50_us}});
   }
   double step_nm = 0;
-  for (const StageAxis& axis : report.axes) step_nm = std::max(step_nm, axis.resolution_nm);
-  const bool off = loop.stage_off_nm > kOffNm + kOffSteps * step_nm;  // false for NaN
+  for (const StageAxis& axis : report.axes)
+    if ((axis.axis == "z") == axial) step_nm = std::max(step_nm, axis.resolution_nm);
+  const bool off = lock.stage_off_nm > kOffNm + kOffSteps * step_nm;  // false for NaN
   if (!off)
     off_since_ns_ = 0;
   else if (off_since_ns_ == 0)
     off_since_ns_ = now_ns;
   if (off && now_ns - off_since_ns_ > kOffForNs && !std::exchange(told_off_, true)) {
     events_.raise(Level::Warning, kEvent,
-                  fmt::format("the stage says that it is {:.1f} nm (rms) from where it was told to "
-                              "be: sign, scale or another program?",
-                              loop.stage_off_nm),
-                  {{"driver", report.driver}, {"off_nm", loop.stage_off_nm}});
+                  fmt::format("the stage{} says that it is {:.1f} nm (rms) from where it was told "
+                              "to be: sign, scale or another program?",
+                              axial ? " of z" : "", lock.stage_off_nm),
+                  {{"driver", report.driver}, {"off_nm", lock.stage_off_nm}});
   }
 }
 
 std::string StageChannel::problem() const {
-  if (!report_) return "no driver has reported for the stage";
-  if (silent_) return "the stage's driver " + described(*report_) + " has gone silent";
+  if (!report_)
+    return group_ == AxisGroup::Axial ? "no driver has reported for the stage of z"
+                                      : "no driver has reported for the stage";
+  const std::string named = fmt::format("{} {}", who(), described(*report_));
+  if (silent_) return named + " has gone silent";
   if (report_->state == DriverState::Ready) return {};
-  return "the stage's driver " + described(*report_) + " says " + state_text(*report_);
+  return named + " says " + state_text(*report_);
 }
 
 void StageChannel::forget_silent() {
@@ -270,29 +320,38 @@ json StageChannel::status(std::int64_t now_ns) const {
   const StageReport& r = *report_;
   json axes = json::array();
   for (const StageAxis& axis : r.axes) axes.push_back(axis_json(axis));
-  const bool of_this = r.session == session_;
-  return {{"driver", r.driver},
-          {"description", r.description},
-          {"state", silent_ ? "silent" : name_of(r.state)},
-          {"text", r.text},
-          {"error", r.error},
-          {"on_target", or_null(r.on_target)},
-          {"age_ms", static_cast<double>(now_ns - received_ns_) * 1e-6},
-          {"axes", axes},
-          {"lock_id", of_this ? json(r.lock_id) : json(nullptr)},
-          {"total_x_nm", number_or_null(r.total_nm.value_or(Vec2{}).x, of_this && r.total_nm)},
-          {"total_y_nm", number_or_null(r.total_nm.value_or(Vec2{}).y, of_this && r.total_nm)},
-          {"off_nm", number_or_null(loop_.report().stage_off_nm)},
-          {"carried_out", r.carried_out},
-          {"ignored", r.ignored},
-          {"refused", r.refused},
-          {"rate_hz", r.rate_hz},
-          {"max_rate_hz", number_or_null(r.max_rate_hz, r.max_rate_hz > 0)},
-          {"latency_us",
-           {{"n", r.latency.n},
-            {"p50", or_null(r.latency.p50_us)},
-            {"p99", or_null(r.latency.p99_us)},
-            {"max", or_null(r.latency.max_us)}}}};
+  const bool axial = group_ == AxisGroup::Axial;
+  const bool of_this = (axial ? r.z_session : r.session) == session_;
+  json now = {
+      {"driver", r.driver},
+      {"description", r.description},
+      {"state", silent_ ? "silent" : name_of(r.state)},
+      {"text", r.text},
+      {"error", r.error},
+      {"on_target", or_null(r.on_target)},
+      {"age_ms", static_cast<double>(now_ns - received_ns_) * 1e-6},
+      {"axes", axes},
+      {"lock_id", of_this ? json(axial ? r.z_lock_id : r.lock_id) : json(nullptr)},
+      {"off_nm", number_or_null(lock_now().stage_off_nm)},
+      {"carried_out", r.carried_out},
+      {"ignored", r.ignored},
+      {"refused", r.refused},
+      {"rate_hz", r.rate_hz},
+      {"max_rate_hz", number_or_null(r.max_rate_hz, r.max_rate_hz > 0)},
+      {"latency_us",
+       {{"n", r.latency.n},
+        {"p50", or_null(r.latency.p50_us)},
+        {"p99", or_null(r.latency.p99_us)},
+        {"max", or_null(r.latency.max_us)}}}};
+  const std::optional<StageReadback> at = place();
+  const Vec2 total_nm = at ? at->total_nm : Vec2{};
+  if (axial) {
+    now["total_z_nm"] = number_or_null(total_nm.x, at.has_value());
+  } else {
+    now["total_x_nm"] = number_or_null(total_nm.x, at.has_value());
+    now["total_y_nm"] = number_or_null(total_nm.y, at.has_value());
+  }
+  return now;
 }
 
 }  // namespace driftd::daemon

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the stage's driver tells of itself: keeps its newest report, tells the loop whether the
+// What the driver of one group's stage tells of itself: keeps its newest report, tells the loop whether the
 // stage obeys and where it says that it is, and tells people of changes. Drivers that only
 // subscribe to corrections never come here, and nothing is known of them. Housekeeping thread;
 // nothing here waits.
@@ -51,12 +51,16 @@ class StageChannel {
   /// @param config  the one in force
   /// @param session  this daemon's
   StageChannel(const config::Config& config, std::string session, LoopPorts& ports,
-               LoopControl& loop, EventLog& events)
+               LoopControl& loop, EventLog& events, AxisGroup group = AxisGroup::Lateral)
       : config_(config),
         session_(std::move(session)),
-        ports_(ports),
+        group_(group),
+        ports_(ports.of(group)),
         loop_(loop),
         events_(events) {}
+
+  /// What a driver tells of both groups' stages is told to people of this one.
+  void leave_events_to(const StageChannel& other) noexcept { teller_ = &other; }
 
   /// Who is given each report that was taken, with the time. Before the first.
   void hear(std::function<void(const StageReport&, std::int64_t)> listener) {
@@ -64,6 +68,10 @@ class StageChannel {
   }
   /// The command `stage`. @throws CommandRefused: it makes no sense, or another driver reports
   Reply take(const nlohmann::json& request, std::int64_t now_ns);
+  /// The same for a report of this group's stage.
+  Reply take(StageReport report, std::int64_t now_ns);
+  /// @throws CommandRefused: another driver reports
+  void check(const StageReport& report) const;
   /// Notices silence, and what does not fit the configuration.
   void turn(std::int64_t now_ns);
 
@@ -85,6 +93,10 @@ class StageChannel {
   nlohmann::json status(std::int64_t now_ns) const;
 
  private:
+  const LockReport& lock_now() const noexcept { return loop_.report().of(group_); }
+  void raise(EventLog::Level level, const std::string& text, const nlohmann::json& fields);
+  const char* who() const noexcept;
+  std::optional<StageReadback> place() const;
   void tell_driver(bool is_new);
   void tell_loop();
   bool was_in_trouble() const noexcept;
@@ -96,9 +108,11 @@ class StageChannel {
 
   const config::Config& config_;
   std::string session_;
-  LoopPorts& ports_;
+  const AxisGroup group_;
+  LockPorts& ports_;
   LoopControl& loop_;
   EventLog& events_;
+  const StageChannel* teller_ = nullptr;
   std::optional<StageReport> report_;
   std::int64_t received_ns_ = 0;
   std::int64_t trouble_ns_ = 0;  ///< when it last reported trouble; 0: never
@@ -112,5 +126,10 @@ class StageChannel {
   std::int64_t off_since_ns_ = 0;
   std::function<void(const StageReport&, std::int64_t)> listener_;
 };
+
+/// The command `stage`, to whom it concerns: a report may be of x, y and z.
+/// @param z  null: z is not held. @throws CommandRefused, with nothing taken
+Reply take_stage_report(const nlohmann::json& request, StageChannel& xy, StageChannel* z,
+                        std::int64_t now_ns);
 
 }  // namespace driftd::daemon

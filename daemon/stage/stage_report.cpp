@@ -150,6 +150,12 @@ const char* name_of(DriverState state) noexcept {
   return "error";
 }
 
+bool StageReport::is_of(AxisGroup group) const noexcept {
+  const auto is_z = [](const StageAxis& axis) { return axis.axis == "z"; };
+  if (group == AxisGroup::Axial) return std::ranges::any_of(axes, is_z);
+  return axes.empty() || !std::ranges::all_of(axes, is_z);
+}
+
 StageReport read_stage_report(const json& request) {
   const Fields fields(request, "");
   StageReport report;
@@ -167,6 +173,9 @@ StageReport read_stage_report(const json& request) {
   const auto x_nm = fields.number("total_x_nm", -kMaxNm, kMaxNm);
   const auto y_nm = fields.number("total_y_nm", -kMaxNm, kMaxNm);
   if (x_nm && y_nm) report.total_nm = Vec2{*x_nm, *y_nm};
+  report.z_session = fields.text("z_session");
+  report.z_lock_id = fields.count("z_lock_id");
+  report.total_z_nm = fields.number("total_z_nm", -kMaxNm, kMaxNm);
   report.carried_out = fields.count("carried_out");
   report.ignored = fields.count("ignored");
   report.refused = fields.count("refused");

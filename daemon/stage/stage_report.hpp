@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/vec2.hpp"
+#include "daemon/loop/axis_group.hpp"
 
 namespace driftd::daemon {
 
@@ -44,6 +45,10 @@ struct StageReport {
   std::string session;       ///< of the last correction carried out; empty: none yet
   std::uint64_t lock_id = 0;
   std::optional<Vec2> total_nm;  ///< its place against that lock's zero, as corrections count
+  // The same of z and its lock.
+  std::string z_session;
+  std::uint64_t z_lock_id = 0;
+  std::optional<double> total_z_nm;
   std::uint64_t carried_out = 0, ignored = 0, refused = 0;
   double rate_hz = 0;      ///< moves in the last second
   double max_rate_hz = 0;  ///< 0: not known
@@ -51,6 +56,10 @@ struct StageReport {
     std::uint64_t n = 0;
     std::optional<double> p50_us, p99_us, max_us;
   } latency;
+
+  /// Whether it tells of the stage of this group: of the axes that it names or, where it names
+  /// none, of x and y.
+  bool is_of(AxisGroup group) const noexcept;
 };
 
 /// @throws CommandRefused, BadRequest, that names the field, what was found and what is allowed

@@ -90,6 +90,27 @@ std::string warning_of(const control::AxialEstimate& z, const config::Axial& axi
 
 }  // namespace
 
+std::string why_no_z(const LoopReport& loop, const config::Config& config, bool current) {
+  if (!current) return "no frames come";
+  return config.axial.by_widths() ? why_no_z(loop.axial, config.drift.min_markers)
+                                  : why_no_reflection(loop.axial.reason);
+}
+
+std::string limit_warning(const config::Config& config) {
+  if (!config.axial.read) return "";
+  constexpr double kMarginNm = 150;  // some markers reach the end before the others
+  const control::WidthCurve& curve = config.axial.read->curves().front();
+  const double reach_nm = std::abs(config.axial.range_limit_nm / config.axial_stage.gain);
+  const double room_nm =
+      std::min(curve.crossing_nm() - curve.lower_nm(), curve.upper_nm() - curve.crossing_nm()) -
+      kMarginNm;
+  if (reach_nm <= room_nm) return "";
+  return fmt::format(
+      "axial.range_limit_nm {:g} lets the stage move the sample by {:.0f} nm, and the curve has "
+      "room for {:.0f}: beyond it z is not measured, and its lock holds",
+      config.axial.range_limit_nm, reach_nm, std::max(0.0, room_nm));
+}
+
 nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, bool current) {
   const config::Axial& axial = config.axial;
   if (axial.method == AxialMethod::None) return nullptr;
@@ -101,9 +122,7 @@ nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, 
       {"curve", axial.by_widths() ? nlohmann::json(axial.curve.string()) : nullptr},
       {"valid", valid},
       {"reason", current ? control::name_of(z.reason) : control::name_of(AxialReason::NoMarkers)},
-      {"text", !current            ? "no frames come"
-               : axial.by_widths() ? why_no_z(z, config.drift.min_markers)
-                                   : why_no_reflection(z.reason)},
+      {"text", why_no_z(loop, config, current)},
       {"z_nm", number_or_null(z.z_nm, valid)},
       {"sd_nm", number_or_null(std::sqrt(z.variance_nm2), valid)},
       {"witness_z_nm", number_or_null(z.witness_z_nm, valid && z.witness_valid)},

@@ -14,7 +14,22 @@ using control::LockReason;
 using control::LockState;
 using control::StageLooks;
 
+/// What makes a stage of z known as `driftctl calibrate --write` does that of x and y.
+std::string of_axial_stage(const LockTrouble& t) {
+  if (t.stage == StageLooks::Reversed)
+    return "the stage of z looks reversed: another sign of axial.stage.gain, or the curve is of a "
+           "lens turned by 90 degrees (axial.curve)";
+  if (t.stage == StageLooks::WrongGain || t.stage == StageLooks::Unexplained)
+    return "the stage of z answers farther, later or otherwise than axial.stage.* says, or the "
+           "curve's z is not the sample's (axial.curve)";
+  if (!t.driver_reports)
+    return "no driver of z is connected, or one that tells nothing of itself: start driftd-stage "
+           "with its axis z";
+  return "see the power, servo and travel of the stage of z";
+}
+
 std::string of_stage(const LockTrouble& t) {
+  if (t.of_z) return of_axial_stage(t);
   if (t.stage == StageLooks::Reversed || t.stage == StageLooks::TurnedOrSwapped)
     return "the stage " + looks_in_words(control::name_of(t.stage)) +
            ": `driftctl unlock`, `driftctl calibrate --write` and a reload find how it stands to "
@@ -38,6 +53,9 @@ std::string of_hold(const LockTrouble& t, LockReason reason) {
   const bool lost = t.lock.state != LockState::Holding;
   switch (reason) {
     case LockReason::TooFewMarkers:
+      if (t.of_z)
+        return (t.no_z.empty() ? "z was not measured" : t.no_z) +
+               std::string(lost ? "" : ": it goes on once z is measured again");
       return "see light, focus and exposure: `driftctl snapshot`; `driftctl markers` tells of each";
     case LockReason::StaleFrame:
       return "frames come later than lock.max_frame_age_ms: `driftctl doctor` looks at computer "
@@ -46,15 +64,20 @@ std::string of_hold(const LockTrouble& t, LockReason reason) {
       return kSeeCamera;
     case LockReason::ImplausibleJump:
       return fmt::format(
-          "the sample is {:.1f} nm from its last plausible place, and lock.max_jump_nm is {:g}{}",
-          std::hypot(t.jumped_nm.x, t.jumped_nm.y), t.max_jump_nm,
-          lost ? ""
-               : ": it goes on when the sample is back; `driftctl unlock` and `lock` hold it where "
-                 "it is");
+          "the sample is {:.1f} nm from its last plausible place, and {}.max_jump_nm is {:g}{}",
+          std::hypot(t.jumped_nm.x, t.jumped_nm.y), t.of_z ? "axial" : "lock", t.max_jump_nm,
+          lost     ? ""
+          : t.of_z ? ": it goes on when the focus is back; `driftctl unlock --axes z` and `lock "
+                     "--axes z` hold it where it is"
+                   : ": it goes on when the sample is back; `driftctl unlock` and `lock` hold it "
+                     "where it is");
     case LockReason::RangeExceeded:
-      return std::string(
-                 "the correction is at its limit (control.range_limit_nm or travel_limit_nm)") +
-             (lost ? "" : ": `driftctl unlock` and `lock` hold the sample where it is");
+      return fmt::format(
+          "the correction is at its limit ({}.range_limit_nm or travel_limit_nm){}",
+          t.of_z ? "axial" : "control",
+          lost     ? ""
+          : t.of_z ? ": `driftctl unlock --axes z` and `lock --axes z` hold the sample where it is"
+                   : ": `driftctl unlock` and `lock` hold the sample where it is");
     case LockReason::CorrectionsNotSent:
       return "this computer is too busy to send in time: `driftctl doctor`";
     case LockReason::StageNotFollowing:
@@ -111,7 +134,10 @@ std::string of_loss(const LockTrouble& t) {
     add("it was held for longer than lock.hold_timeout_s");
   const std::string now = over(t, t.lock.held_for);
   add((now.empty() ? of_hold(t, t.lock.held_for) : now) + of_first(t));
-  if (!t.offered) add("once the reason is gone, `driftctl lock --resume` takes the sample back");
+  if (t.of_z)
+    add("once the reason is gone, `driftctl lock --axes z` holds z where it is");
+  else if (!t.offered)
+    add("once the reason is gone, `driftctl lock --resume` takes the sample back");
   return text;
 }
 
@@ -127,6 +153,9 @@ std::string of_reference(const LockTrouble& t) {
                "enough (lock.max_jump_nm) to where it was when the way back was ordered: ") +
            (seen ? "it is seen now, " : "see light and focus, `driftctl markers`, then ") +
            "go back again; `driftctl lock` gives the place up";
+  if (t.of_z && !seen)
+    return "z was not measured in enough frames within lock.reference_timeout_s" +
+           (t.no_z.empty() ? "" : ": " + t.no_z) + "; then lock again";
   return std::string("too few good frames within lock.reference_timeout_s: ") +
          (seen ? "the markers are seen now, " : "see light and focus, `driftctl markers`, then ") +
          "lock again";

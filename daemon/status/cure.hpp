@@ -28,6 +28,8 @@ struct LockTrouble {
   double max_jump_nm = 0;        ///< lock.max_jump_nm
   std::string at_start = {};     ///< what lock.at_start waits for; "" where it does not
   bool offered = false;          ///< `status.interrupted` tells of the way back
+  bool of_z = false;             ///< it is the lock of z
+  std::string no_z = {};         ///< of that: why z is not measured now; "": it is
 };
 
 /// "" where nothing is to be done.

@@ -74,7 +74,10 @@ void Reporter::tell(const LockChange& change) {
     text += in_words(control::name_of(change.reason)) + " (" +
             why(change, change.held_for, fields) + first + ')';
   }
-  events_.raise(level, "state_changed", text, fields);
+  if (change.group == AxisGroup::Axial)
+    events_.raise(level, "axial_state_changed", "z " + text, fields);
+  else
+    events_.raise(level, "state_changed", text, fields);
 }
 
 /// Why the state changed, in words; what more is known of it goes into the fields, too.
@@ -87,8 +90,10 @@ std::string Reporter::why(const LockChange& change, control::LockReason reason,
   }
   if (reason == control::LockReason::ImplausibleJump) {
     const double jumped_nm = std::hypot(change.jumped_nm.x, change.jumped_nm.y);
-    words += fmt::format(" of {:.1f} nm (lock.max_jump_nm is {:g})", jumped_nm,
-                         config_.lock.max_jump_nm);
+    const bool axial = change.group == AxisGroup::Axial;
+    words += fmt::format(" of {:.1f} nm ({}.max_jump_nm is {:g})", jumped_nm,
+                         axial ? "axial" : "lock",
+                         axial ? config_.axial.max_jump_nm : config_.lock.max_jump_nm);
     fields["jump_nm"] = jumped_nm;
   }
   return words;
@@ -110,38 +115,51 @@ void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers
                     counted(loop.queue_dropped - known_dropped_, "record was", "records were")));
     known_dropped_ = loop.queue_dropped;
   }
-  tell_limits(loop.limited);
-  const control::LockState state = loop.lock.state;
-  if (state == control::LockState::Locked || state == control::LockState::Holding)
-    tell_law(loop.law);
-  tell_acquaintance(loop);
+  for (const AxisGroup group : {AxisGroup::Lateral, AxisGroup::Axial}) tell_lock(loop, group);
   tell_clock(loop);
 }
 
+void Reporter::tell_lock(const LoopReport& loop, AxisGroup group) {
+  const LockReport& lock = loop.of(group);
+  tell_limits(lock.limited, group);
+  if (lock.holds()) tell_law(lock.law, group);
+  tell_acquaintance(loop, group);
+}
+
 /// That a lock gets to know its stage, and what it found.
-void Reporter::tell_acquaintance(const LoopReport& loop) {
+void Reporter::tell_acquaintance(const LoopReport& loop, AxisGroup group) {
   using control::StageAcquaintance;
-  const bool changed = loop.acquaintance != known_acquaintance_;
-  const bool found = loop.stage_findings != known_findings_ && loop.stage_knowledge;
-  const StageAcquaintance before = std::exchange(known_acquaintance_, loop.acquaintance);
-  known_findings_ = loop.stage_findings;
-  const bool began = changed && loop.acquaintance == StageAcquaintance::UnderWay;
-  const bool failed = loop.acquaintance == StageAcquaintance::NotFound &&
+  const LockReport& lock = loop.of(group);
+  KnownLock& known = locks_[static_cast<std::size_t>(group)];
+  const bool changed = lock.acquaintance != known.acquaintance;
+  const bool found = lock.stage_findings != known.findings && lock.stage_knowledge;
+  const StageAcquaintance before = std::exchange(known.acquaintance, lock.acquaintance);
+  known.findings = lock.stage_findings;
+  const bool began = changed && lock.acquaintance == StageAcquaintance::UnderWay;
+  const bool failed = lock.acquaintance == StageAcquaintance::NotFound &&
                       (changed || before == StageAcquaintance::UnderWay);
   if (!began && !found && !failed) return;
-  const nlohmann::json now = acquaintance_json(loop, config_.stage);
+  const nlohmann::json now = acquaintance_json(lock, stage_of(config_, group), group);
   const bool differs =
-      found && (loop.stage_knowledge->other_matrix || loop.stage_knowledge->other_response);
-  events_.raise(failed || differs ? EventLog::Level::Warning : EventLog::Level::Info,
-                "stage_acquaintance", now.at("text").get<std::string>(),
-                {{"state", now.at("state")}, {"stage", now.at("stage")}});
+      found && (lock.stage_knowledge->other_matrix || lock.stage_knowledge->other_response);
+  raise(group, failed || differs ? EventLog::Level::Warning : EventLog::Level::Info,
+        "stage_acquaintance", now.at("text").get<std::string>(),
+        {{"state", now.at("state")}, {"stage", now.at("stage")}});
+}
+
+/// An event of one of the locks: that of z says so.
+void Reporter::raise(AxisGroup group, EventLog::Level level, const char* code,
+                     const std::string& text, nlohmann::json fields) {
+  if (group == AxisGroup::Lateral) return events_.raise(level, code, text, fields);
+  fields["axes"] = name_of(group);
+  events_.raise(level, code, "z: " + text, fields);
 }
 
 /// Which law holds the lock that is held, and why another one did not go on.
-void Reporter::tell_law(const control::LawState& law) {
-  if (law.changes == known_law_changes_) return;
-  const bool first = known_law_changes_ == 0;
-  known_law_changes_ = law.changes;
+void Reporter::tell_law(const control::LawState& law, AxisGroup group) {
+  std::uint32_t& known = locks_[static_cast<std::size_t>(group)].law_changes;
+  if (law.changes == known) return;
+  const bool first = std::exchange(known, law.changes) == 0;
   if (first && law.reason == control::LawReason::NotReady) return;  // it will be in a moment
   const bool worse = law.reason == control::LawReason::WorseThanPi;
   const bool slow = law.reason == control::LawReason::DriverTooSlow;
@@ -161,12 +179,12 @@ void Reporter::tell_law(const control::LawState& law) {
         ": the observer left {:.2f} nm (rms of an axis, noise included) where PI would have left "
         "{:.2f} nm",
         law.left_nm, law.pi_left_nm);
-  events_.raise(worse || slow ? EventLog::Level::Warning : EventLog::Level::Info, "control_law",
-                text,
-                {{"law", law.observer ? "observer" : "pi"},
-                 {"why", control::name_of(law.reason)},
-                 {"left_nm", number_or_null(law.left_nm, worse)},
-                 {"pi_left_nm", number_or_null(law.pi_left_nm, worse)}});
+  raise(group, worse || slow ? EventLog::Level::Warning : EventLog::Level::Info, "control_law",
+        text,
+        {{"law", law.observer ? "observer" : "pi"},
+         {"why", control::name_of(law.reason)},
+         {"left_nm", number_or_null(law.left_nm, worse)},
+         {"pi_left_nm", number_or_null(law.pi_left_nm, worse)}});
 }
 
 void Reporter::tell_connections(std::uint64_t ended, std::int64_t now_ns) {
@@ -288,17 +306,17 @@ void Reporter::tell_roles(const MarkersReport& markers) {
   }
 }
 
-void Reporter::tell_limits(std::uint8_t limited) {
-  if (limited == known_limited_) return;
-  known_limited_ = limited;
-  if (limited == control::kLimitNone) return;
-  std::vector<const char*> limits;
-  if (limited & control::kLimitStep) limits.push_back("control.step_limit_nm");
-  if (limited & control::kLimitRate) limits.push_back("control.rate_limit_nm_per_s");
-  if (limited & control::kLimitRange)
-    limits.push_back("control.range_limit_nm or control.travel_limit_nm");
-  events_.raise(EventLog::Level::Warning, "correction_limited",
-                fmt::format("the correction is held back by {}", fmt::join(limits, " and ")));
+void Reporter::tell_limits(std::uint8_t limited, AxisGroup group) {
+  std::uint8_t& known = locks_[static_cast<std::size_t>(group)].limited;
+  if (std::exchange(known, limited) == limited || limited == control::kLimitNone) return;
+  const std::string section = group == AxisGroup::Axial ? "axial" : "control";
+  std::vector<std::string> limits;
+  if (limited & control::kLimitStep) limits.push_back(section + ".step_limit_nm");
+  if (limited & control::kLimitRate) limits.push_back(section + ".rate_limit_nm_per_s");
+  if (limited & control::kLimitRange) limits.push_back(section + ".range_limit_nm or " + section + ".travel_limit_nm");
+  raise(group, EventLog::Level::Warning, "correction_limited",
+        fmt::format("the correction is held back by {}", fmt::join(limits, " and ")),
+        nlohmann::json::object());
 }
 
 void Reporter::publish(const MarkersReport& markers, std::int64_t now_ns) {

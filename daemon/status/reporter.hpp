@@ -4,6 +4,7 @@
 // thread.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -39,10 +40,13 @@ class Reporter {
   void tell_health(const MarkersReport& markers, std::int64_t now_ns, std::int64_t settle_ns);
   void tell_reputations(const MarkersReport& markers);
   void tell_roles(const MarkersReport& markers);
-  void tell_limits(std::uint8_t limited);
-  void tell_law(const control::LawState& law);
-  void tell_acquaintance(const LoopReport& loop);
+  void tell_lock(const LoopReport& loop, AxisGroup group);
+  void tell_limits(std::uint8_t limited, AxisGroup group);
+  void tell_law(const control::LawState& law, AxisGroup group);
+  void tell_acquaintance(const LoopReport& loop, AxisGroup group);
   void tell_clock(const LoopReport& loop);
+  void raise(AxisGroup group, EventLog::Level level, const char* code, const std::string& text,
+             nlohmann::json fields);
 
   const config::Config& config_;
   EventLog& events_;
@@ -58,10 +62,14 @@ class Reporter {
   };
   std::vector<Known> known_;
   bool told_fitter_failed_ = false;
-  std::uint8_t known_limited_ = 0;
-  std::uint32_t known_law_changes_ = 0;
-  control::StageAcquaintance known_acquaintance_ = control::StageAcquaintance::Told;
-  std::uint32_t known_findings_ = 0;
+  /// What was told last of a lock.
+  struct KnownLock {
+    std::uint8_t limited = 0;
+    std::uint32_t law_changes = 0;
+    control::StageAcquaintance acquaintance = control::StageAcquaintance::Told;
+    std::uint32_t findings = 0;
+  };
+  std::array<KnownLock, kAxisGroups> locks_;
   std::uint64_t known_clock_steps_ = 0;
   bool told_clock_unusable_ = false;
   std::uint64_t known_dropped_ = 0;

@@ -52,18 +52,36 @@ std::string matrix_in_words(const control::ImageToStage& found, const control::I
 
 }  // namespace
 
-std::string stage_in_words(const control::StageKnowledge& found, const config::Stage& told) {
+std::string stage_in_words(const control::StageKnowledge& found, const config::Stage& told,
+                           AxisGroup group) {
   const control::StageModelSettings configured = model_of(told);
   std::string text;
   if (found.other_response) text = response_in_words(found.stage, configured);
   if (found.other_matrix)
     text += (text.empty() ? "" : ", and ") +
-            matrix_in_words(found.stage.image_to_stage, configured.image_to_stage);
+            (group == AxisGroup::Axial
+                 ? fmt::format("moves {:.2f} times as far as configured",
+                               configured.image_to_stage.a / found.stage.image_to_stage.a)
+                 : matrix_in_words(found.stage.image_to_stage, configured.image_to_stage));
   if (text.empty()) return "the stage answers as configured";
+  if (group == AxisGroup::Axial) return "the stage " + text + ": axial.stage.* tells it so";
   return "the stage " + text + ": `driftctl calibrate --write` keeps it";
 }
 
-nlohmann::json acquaintance_json(const LoopReport& loop, const config::Stage& told) {
+config::Stage stage_of(const config::Config& config, AxisGroup group) {
+  config::Stage stage = config.stage;
+  if (group == AxisGroup::Lateral) return stage;
+  const config::AxialStage& axial = config.axial_stage;
+  stage.image_to_stage = {{{axial.gain, 0}, {0, 1}}};
+  stage.delay_us = axial.delay_us;
+  stage.time_constant_us = axial.time_constant_us;
+  stage.resonance_hz = axial.resonance_hz;
+  stage.damping = axial.damping;
+  return stage;
+}
+
+nlohmann::json acquaintance_json(const LockReport& loop, const config::Stage& told,
+                                 AxisGroup group) {
   using control::StageAcquaintance;
   const auto& found = loop.stage_knowledge;
   const bool held = loop.lock.state == control::LockState::Holding;
@@ -72,7 +90,7 @@ nlohmann::json acquaintance_json(const LoopReport& loop, const config::Stage& to
     text = fmt::format("small moves find out how the stage answers, {}",
                        held ? "while the lock is held" : "before the lock corrects");
   else if (found)
-    text = stage_in_words(*found, told);
+    text = stage_in_words(*found, told, group);
   else if (loop.acquaintance == StageAcquaintance::Doubted)
     text =
         fmt::format("the stage does not answer any more as it was found to: {} finds out anew",
@@ -95,6 +113,10 @@ nlohmann::json acquaintance_json(const LoopReport& loop, const config::Stage& to
              {"time_constant_us", number_or_null(s.time_constant_us, !second)},
              {"resonance_hz", number_or_null(s.resonance_hz, second)},
              {"damping", number_or_null(s.damping, second)}};
+    if (group == AxisGroup::Axial) {
+      stage.erase("image_to_stage");
+      stage["gain"] = m.a;
+    }
   }
   return {{"state", control::name_of(loop.acquaintance)}, {"text", text}, {"stage", stage}};
 }

@@ -12,8 +12,12 @@
 namespace driftd::daemon {
 
 /// "the stage answers 9.1 ms late, configured are 3.0 ms: `driftctl calibrate --write` keeps it".
-std::string stage_in_words(const control::StageKnowledge& found, const config::Stage& told);
+std::string stage_in_words(const control::StageKnowledge& found, const config::Stage& told,
+                           AxisGroup group = AxisGroup::Lateral);
 /// `status.acquaintance`.
-nlohmann::json acquaintance_json(const LoopReport& loop, const config::Stage& told);
+nlohmann::json acquaintance_json(const LockReport& lock, const config::Stage& told,
+                                 AxisGroup group = AxisGroup::Lateral);
+/// What is told of the stage of a group; that of z as one whose x is z.
+config::Stage stage_of(const config::Config& config, AxisGroup group);
 
 }  // namespace driftd::daemon

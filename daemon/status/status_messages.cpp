@@ -103,18 +103,27 @@ LockTrouble trouble_of(const StatusInputs& in) {
           .offered = !in.interrupted.is_null()};
 }
 
-json gate_json(const StatusInputs& in) {
-  const control::GateState& gate = in.loop.gate;
-  const bool current = is_current(in, in.loop.tracked_ns);
+/// Without the residual, whose axes have names.
+json gate_json(const control::GateState& gate, bool current, const StatusInputs& in) {
   const bool ended = gate.in_lock && !current;  // with the last frame
   const std::int64_t since_ns = ended ? in.loop.tracked_ns : gate.since_ns;
   return {{"in_lock", gate.in_lock && current},
           {"reason", ended ? "no_frames" : control::name_of(gate.reason)},
           {"since_ns", since_ns > 0 ? since_ns : in.start_ns},
-          {"residual_x_nm", number_or_null(gate.residual_nm.x, current)},
-          {"residual_y_nm", number_or_null(gate.residual_nm.y, current)},
           {"tolerance_nm", number_or_null(gate.tolerance_nm)},
           {"closed", gate.closed}};
+}
+
+/// Whether every lock that is engaged holds still, and why the one of x and y does or does not.
+json gate_json(const StatusInputs& in) {
+  const control::GateState& gate = in.loop.gate;
+  const bool current = is_current(in, in.loop.tracked_ns);
+  json now = gate_json(gate, current, in);
+  now["in_lock"] = in.loop.all_in_lock() && current;
+  if (gate.in_lock && current && now["in_lock"] == false) now["reason"] = "axial";
+  now["residual_x_nm"] = number_or_null(gate.residual_nm.x, current);
+  now["residual_y_nm"] = number_or_null(gate.residual_nm.y, current);
+  return now;
 }
 
 json forecast_json(const std::optional<control::ResidualForecast>& forecast) {
@@ -163,19 +172,21 @@ json motion_json(const char* name, const control::AxisMotion& axis,
 }
 
 /// `law` only of a lock, `axes` of one that the observer sees: it holds it, or rests while PI does.
-json control_json(const StatusInputs& in) {
-  const control::LawState& law = in.loop.law;
-  const bool holds = in.loop.lock.state == control::LockState::Locked ||
-                     in.loop.lock.state == control::LockState::Holding;
+json control_json(const LockReport& lock, AxisGroup group) {
+  const control::LawState& law = lock.law;
+  const bool holds = lock.holds();
   const bool judged = holds && law.left_nm > 0;
   const bool seen = law.observer || law.reason == control::LawReason::WorseThanPi ||
                     law.reason == control::LawReason::DriverTooSlow;
   json axes = json::array();
-  if (holds && seen && in.loop.motion[0].sd_nm > 0)
-    for (std::size_t i = 0; i < control::kAxes; ++i)
-      axes.push_back(
-          motion_json(i == 0 ? "x" : "y", in.loop.motion[i],
-                      law.observer ? in.loop.forecast[i] : std::nullopt));  // of its own holding
+  const bool axial = group == AxisGroup::Axial;
+  if (holds && seen && lock.motion[0].sd_nm > 0)
+    for (std::size_t i = 0; i < (axial ? 1 : control::kAxes); ++i)
+      axes.push_back(motion_json(
+          axial    ? "z"
+          : i == 0 ? "x"
+                   : "y",
+          lock.motion[i], law.observer ? lock.forecast[i] : std::nullopt));  // of its own holding
   return {{"law", !holds         ? ""
                   : law.observer ? "observer"
                                  : "pi"},
@@ -249,6 +260,58 @@ json marker_counts_json(const StatusInputs& in) {
           {"found_again", in.markers_found_again}};
 }
 
+LockTrouble axial_trouble_of(const StatusInputs& in) {
+  const LockReport& z = in.loop.z;
+  const bool reports = in.axial_driver.is_object();
+  const bool ready = reports && in.axial_driver.value("state", "") == "ready";
+  return {.lock = z.lock,
+          .stage = z.stage,
+          .driver_reports = reports,
+          .driver_ready = ready,
+          .driver_says = reports && !ready ? in.axial_driver.value("text", "") : "",
+          .has_frames = is_current(in, in.loop.frame_ns),
+          .sees_markers = is_current(in, in.loop.tracked_ns) && z.drift.valid,
+          .resumed = z.resumed,
+          .jumped_nm = z.jumped_nm,
+          .max_jump_nm = in.axial_max_jump_nm,
+          .at_start = in.axial_at_start_waits,
+          .of_z = true,
+          .no_z = in.axial.is_object() ? in.axial.value("text", "") : ""};
+}
+
+/// `status.axial.lock`, called as `status` calls what is of the lock of x and y.
+json axial_lock_json(const StatusInputs& in) {
+  const LockReport& z = in.loop.z;
+  const bool current = is_current(in, in.loop.tracked_ns);
+  json gate = gate_json(z.gate, current, in);
+  gate["residual_z_nm"] = number_or_null(z.gate.residual_nm.x, current);
+  return {{"state", control::name_of(z.lock.state)},
+          {"reason", control::name_of(z.lock.reason)},
+          {"cure", cure_of(axial_trouble_of(in))},
+          {"held_for", control::name_of(z.lock.held_for)},
+          {"held_first", control::name_of(control::held_before(z.lock))},
+          {"state_since_ns", z.lock.since_ns > 0 ? z.lock.since_ns : in.start_ns},
+          {"reference_frames_left", z.reference_left},
+          {"lock_id", z.lock_id},
+          {"stage", control::name_of(z.stage)},
+          {"acquaintance", in.axial_acquaintance},
+          {"stage_driver", in.axial_driver},
+          {"gate", gate},
+          {"control", control_json(z, AxisGroup::Axial)},
+          {"rms_z_nm", number_or_null(z.rms_x_nm, current && z.drift.valid)},
+          {"total_z_nm", number_or_null(z.total_nm.x, z.lock_id > 0)},
+          {"corrections", z.corrections},
+          {"warning", in.axial_lock_warning},
+          {"move", in.axial_move}};
+}
+
+json axial_status(const StatusInputs& in) {
+  json axial = in.axial;
+  if (axial.is_object())
+    axial["lock"] = in.axial_held || in.loop.z.lock_id > 0 ? axial_lock_json(in) : json(nullptr);
+  return axial;
+}
+
 }  // namespace
 
 nlohmann::json note_json(const camera::CameraNote& note) {
@@ -282,7 +345,7 @@ nlohmann::json status_json(const StatusInputs& in) {
           {"stage_driver", in.stage_driver},
           {"interrupted", in.interrupted},
           {"gate", gate_json(in)},
-          {"control", control_json(in)},
+          {"control", control_json(loop, AxisGroup::Lateral)},
           {"move", in.move},
           {"camera", camera_json(in)},
           {"loop",
@@ -295,7 +358,7 @@ nlohmann::json status_json(const StatusInputs& in) {
             {"refused", in.refused},
             {"queue_dropped", loop.queue_dropped}}},
           {"drift", drift_json(in)},
-          {"axial", in.axial},
+          {"axial", axial_status(in)},
           {"residual", residual_json(in)},
           {"markers", marker_counts_json(in)},
           {"pattern", is_current(in, in.loop.tracked_ns) ? in.pattern : json(nullptr)},

@@ -49,6 +49,14 @@ struct StatusInputs {
   bool markers_chosen = false;                           ///< by command
   nlohmann::json pattern = nullptr;                      ///< pattern_json()
   nlohmann::json axial = nullptr;                        ///< axial_json()
+  // Of the lock of z, as those of x and y above.
+  bool axial_held = false;  ///< axial.hold
+  double axial_max_jump_nm = 0;
+  std::string axial_at_start_waits = {};
+  nlohmann::json axial_acquaintance = nullptr;
+  nlohmann::json axial_driver = nullptr;
+  nlohmann::json axial_move = nullptr;
+  std::string axial_lock_warning = {};  ///< limit_warning()
   LatencySummary total, cut, fit, control, publish;
 };
 

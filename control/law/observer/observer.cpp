@@ -172,7 +172,7 @@ Observer::Axis Observer::axis_of(const Tuning& t) noexcept {
 }
 
 void Observer::offer(const Tuning& tuning) noexcept {
-  if (tuning.axis < kAxes && count_ > 0 && tuning.epoch == epoch_)
+  if (tuning.axis < settings_.axes && count_ > 0 && tuning.epoch == epoch_)
     offered_[tuning.axis] = axis_of(tuning);
 }
 
@@ -201,8 +201,13 @@ Innovation Observer::follow(Axis& axis, const ObserverFrame& frame, std::size_t 
   return seen;
 }
 
+bool Observer::is_tuned() const noexcept {
+  return axes_[0].tuned && (settings_.axes == 1 || axes_[1].tuned);
+}
+
+/// An axis that is not there is as expected.
 std::optional<Expectation> Observer::expectation() const noexcept {
-  if (!axes_[0].tuned || !axes_[1].tuned || count_ == 0) return std::nullopt;
+  if (!is_tuned() || count_ == 0) return std::nullopt;
   const auto& [x, y] = frame_.innovations;
   // The filters follow where the stage would have to be: the sample's own motion, reversed.
   return Expectation{.innovation_nm = {-x.nm, -y.nm},
@@ -229,7 +234,7 @@ AxisMotion Observer::motion(std::size_t index) const noexcept {
 
 Vec2 Observer::unfollowed_nm() const noexcept {
   Axes sum{};
-  for (std::size_t a = 0; a < kAxes; ++a) {
+  for (std::size_t a = 0; a < settings_.axes; ++a) {
     const DisturbanceFilter& filter = axes_[a].filter;
     for (std::size_t i = 0; i < filter.model().line_count; ++i)
       if (!filter.model().lines[i].followed) sum[a] += filter.state()[i + 1].first;
@@ -284,7 +289,9 @@ Observer::Wanted Observer::wanted(std::int64_t taken_ns, std::int64_t now_ns) co
   // The settings' dead time and nothing else: where the stage is when it obeys.
   const StageMotion then = stage_.motion_at(now_ns + nanoseconds(delay_s));
   const double lead_s = seconds_between(taken_ns, now_ns) + delay_s;
-  const WantedPlace x = wanted_on(0, lead_s, then), y = wanted_on(1, lead_s, then);
+  const WantedPlace x = wanted_on(0, lead_s, then);
+  const WantedPlace y =
+      settings_.axes == 1 ? WantedPlace{total_nm_.y, false} : wanted_on(1, lead_s, then);
   const Vec2 place{x.nm, y.nm};
   return {is_finite(place) ? place : total_nm_, {x.calmed, y.calmed}};
 }
@@ -296,9 +303,9 @@ Vec2 Observer::coast(std::int64_t now_ns) const noexcept {
 
 double Observer::coasting_sd_nm(std::int64_t time_ns) const noexcept {
   double variance_nm2 = 0;
-  for (const Axis& axis : axes_) {
-    DisturbanceFilter filter = axis.filter;
-    filter.predict(seconds_between(axis.taken_ns, time_ns));
+  for (std::size_t i = 0; i < settings_.axes; ++i) {
+    DisturbanceFilter filter = axes_[i].filter;
+    filter.predict(seconds_between(axes_[i].taken_ns, time_ns));
     variance_nm2 = std::max(variance_nm2, filter.variance_nm2());
   }
   return std::sqrt(variance_nm2);
@@ -327,13 +334,13 @@ Vec2 Observer::see(const Sight& sight) noexcept {
             .told_ns = told_ns_,
             .unsent_after_ns = unsent_after_ns_,
             .unsent_until_ns = unsent_until_ns_};
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < settings_.axes; ++i) {
     if (count_ == 0) begin(i);
     frame_.innovations[i] = follow(axes_[i], frame_, i);
   }
   seen_[count_ % kRemembered] = frame_;
   ++count_;
-  for (std::size_t i = 0; i < kAxes; ++i) catch_up(i);
+  for (std::size_t i = 0; i < settings_.axes; ++i) catch_up(i);
   const Wanted wanted_now = wanted(sight.taken_ns, sight.now_ns);
   frame_.calmed = wanted_now.calmed;
   return wanted_now.place_nm;

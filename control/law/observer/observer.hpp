@@ -34,6 +34,7 @@ struct ObserverSettings {
   StageModelSettings stage{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0};
   double penalty = 0.03;       ///< as of PreviewSettings; a tuner changes it
   double change_limit_nm = 4;  ///< largest change of command that a frame may bring
+  std::size_t axes = kAxes;    ///< of 1, what belongs to the other is neither followed nor learnt
 };
 
 /// A frame with a drift.
@@ -180,6 +181,8 @@ class Observer {
   StageError stage_error(std::size_t axis) const noexcept { return axes_[axis].stage; }
   AxisMotion motion(std::size_t axis) const noexcept;
   bool is_tuned(std::size_t axis) const noexcept { return axes_[axis].tuned; }
+  /// All axes that it has.
+  bool is_tuned() const noexcept;
   /// Counts reset() and adopt().
   std::uint32_t epoch() const noexcept { return epoch_; }
   const ObserverSettings& settings() const noexcept { return settings_; }

@@ -125,13 +125,13 @@ void ObserverTuner::take(const ObserverFrame& frame) {
     const double late_s = 1e-9 * static_cast<double>(frame.told_ns - before_ns);
     late_s_ += (late_s - late_s_) / std::min(static_cast<double>(frames_.size()), kLateFrames);
   }
-  for (std::size_t i = 0; i < kAxes; ++i)
+  for (std::size_t i = 0; i < settings_.axes; ++i)
     follow(i, frame, 1e-9 * static_cast<double>(frame.taken_ns - before_ns));
   told_ns_ = frame.told_ns;
   const auto kept_ns = static_cast<std::int64_t>(1e9 * stretch_ * kLongestS);
   while (frames_.size() > kMostFrames || frame.taken_ns - frames_.front().taken_ns > kept_ns)
     frames_.pop_front();
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < settings_.axes; ++i) {
     Axis& axis = axes_[i];
     const Innovation& seen = frame.innovations[i];
     axis.surprise += (std::min(seen.nm * seen.nm / seen.nm2, kMostSurprise) - axis.surprise) / 64;
@@ -153,7 +153,7 @@ void ObserverTuner::take(const ObserverFrame& frame) {
 }
 
 bool ObserverTuner::is_due(std::size_t axis) const {
-  return frames_.size() >= kLeastFrames && age_s() >= axes_[axis].next_s;
+  return axis < settings_.axes && frames_.size() >= kLeastFrames && age_s() >= axes_[axis].next_s;
 }
 
 void ObserverTuner::schedule(Axis& axis) {
@@ -386,7 +386,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
 }
 
 std::optional<ResidualForecast> ObserverTuner::forecast(std::size_t index) const {
-  if (frames_.size() < kLeastFrames) return std::nullopt;
+  if (index >= settings_.axes || frames_.size() < kLeastFrames) return std::nullopt;
   const Axis& axis = axes_[index];
   double more_nm2 = 0, count = 0;
   for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {

@@ -35,13 +35,13 @@ class ObserverTuner {
   void reset();
   /// Every frame that the observer saw, in order. One of another epoch: reset().
   void take(const ObserverFrame& frame);
-  /// It is time to tune an axis.
+  /// It is time to tune an axis; never one that is not there.
   bool is_due(std::size_t axis) const;
   /// Fits the axis' model to what was taken. @returns what is better than the model in use by more
   /// than chance; nothing: the model in use stays
   std::optional<Tuning> tune(std::size_t axis);
-  /// How still the axis is expected to be as it is held now; nothing: too few frames were seen. A
-  /// few milliseconds.
+  /// How still the axis is expected to be as it is held now; nothing: too few frames were seen,
+  /// or the axis is not there. A few milliseconds.
   std::optional<ResidualForecast> forecast(std::size_t axis) const;
 
  private:

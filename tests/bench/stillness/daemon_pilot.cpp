@@ -17,9 +17,8 @@
 #include "tests/bench/stillness/pilot.hpp"
 
 namespace driftd::stillness {
-namespace {
 
-control::SupervisorSettings supervisor_settings(const World& world, control::ControlLaw law) {
+control::SupervisorSettings daemon_settings(const World& world, control::ControlLaw law) {
   control::SupervisorSettings s = driftd::test::default_supervisor_settings();
   const Belief& b = world.belief;
   s.controller.proportional = b.proportional;
@@ -38,16 +37,18 @@ control::SupervisorSettings supervisor_settings(const World& world, control::Con
   return s;
 }
 
+std::int64_t period_ns(const World& world) {
+  return std::llround(1e9 / world.scenario.camera.rate_hz);
+}
+
+namespace {
+
 control::EstimatorSettings estimator_settings(const World& world) {
   control::EstimatorSettings s = driftd::test::default_estimator_settings();
   s.pixel_size_nm = world.scenario.optics.pixel_size_nm;
   s.average_frames = world.belief.average_frames;
   s.min_markers = world.belief.min_markers;
   return s;
-}
-
-std::int64_t period_ns(const World& world) {
-  return std::llround(1e9 / world.scenario.camera.rate_hz);
 }
 
 constexpr const char* kAlone = "-alone";  ///< after a law's name
@@ -83,11 +84,11 @@ class DaemonPilot final : public Pilot {
         rests_(rests),
         simulation_(simulation),
         estimator_(estimator_settings(world)),
-        supervisor_(supervisor_settings(world, law), control::FramePeriod(period_ns(world))),
+        supervisor_(daemon_settings(world, law), control::FramePeriod(period_ns(world))),
         gate_(driftd::test::default_loop_settings().gate),
-        controller_(supervisor_settings(world, control::ControlLaw::Pi).controller) {
+        controller_(daemon_settings(world, control::ControlLaw::Pi).controller) {
     if (observed)
-      observed_.emplace(supervisor_settings(world, law).controller, observer_settings(world));
+      observed_.emplace(daemon_settings(world, law).controller, observer_settings(world));
     if (observed && frozen) observed_->freeze(*frozen);
   }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "control/lock/set_point.hpp"
+#include "control/lock/supervisor.hpp"
 #include "simulator/simulation.hpp"
 #include "tests/bench/stillness/bound.hpp"
 #include "tests/bench/stillness/observed_flight.hpp"
@@ -82,6 +83,11 @@ std::vector<std::string> law_names();
 /// @throws std::invalid_argument when the daemon has no law of that name
 std::unique_ptr<Pilot> make_daemon_pilot(const World& world, simulator::Simulation& simulation,
                                          const std::string& law, const Learnt* frozen = nullptr);
+/// Supervisor and servo of the daemon for an axial world. @throws std::invalid_argument
+std::unique_ptr<Pilot> make_axial_pilot(const World& world, const std::string& law);
+/// What the daemon would be told of such a world.
+control::SupervisorSettings daemon_settings(const World& world, control::ControlLaw law);
+std::int64_t period_ns(const World& world);
 /// The best controller, axis by axis; of lines it is told all, of a ramp nothing: leave it out of
 /// the scenario.
 std::unique_ptr<Pilot> make_best_pilot(const World& world, double noise_nm);

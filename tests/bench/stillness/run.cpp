@@ -34,6 +34,7 @@ World varied(World world, std::uint64_t seed, bool no_ramp) {
 }
 
 double noise_of(const World& world) {
+  if (world.axial) return world.axial->noise_nm;
   simulator::Simulation simulation(world.scenario);
   const simulator::Truth truth = simulation.expose(0, {.exposure_us = 100}, nullptr);
   return ObservedMarkers(simulation, truth, world.belief.witness_share).best_noise_nm();
@@ -49,8 +50,9 @@ class Run {
         ticks_(frame_ticks(physics_of(world_, false, 1))),
         random_(seed, 230) {
     flight_.noise_nm = noise_of(world_);
-    pilot_ = law == kBestLaw
-                 ? make_best_pilot(world_, flight_.noise_nm)
+    pilot_ = law == kBestLaw ? make_best_pilot(world_, flight_.noise_nm)
+             : world_.axial
+                 ? make_axial_pilot(world_, law)
                  : make_daemon_pilot(world_, simulation_, law, strain ? &strain_.learnt : nullptr);
     flight_.rate_hz = world_.scenario.camera.rate_hz * kInstants;
   }
@@ -65,12 +67,15 @@ class Run {
   }
 
  private:
+  /// What is judged, for both axes: of z that alone.
+  Vec2 judged_of(Vec2 v) const { return world_.axial ? Vec2{v.x, v.x} : v; }
+
   void frame(std::int64_t number) {
     Vec2 sum;
     for (std::size_t i = 0; i < ticks_.period; ++i) {
       const std::int64_t tick = start_tick_ + static_cast<std::int64_t>(i);
       simulation_.advance(tick * kTickNs);
-      const Vec2 sample = simulation_.sample_nm();
+      const Vec2 sample = judged_of(simulation_.sample_nm());
       if (engaged_) judge(i, tick, sample);
       if (engaged_ && is_learnt(tick * kTickNs)) keep_mean(sample);
       if (i >= ticks_.exposure) continue;
@@ -147,7 +152,7 @@ class Run {
           arrives_ns + std::llround(1e6 * strain_.late_ms),
           {strained(wanted_nm.x, unstrained_nm_.x), strained(wanted_nm.y, unstrained_nm_.y)});
     }
-    const Vec2 change = {wanted_nm.x - told_nm_.x, wanted_nm.y - told_nm_.y};
+    const Vec2 change = judged_of({wanted_nm.x - told_nm_.x, wanted_nm.y - told_nm_.y});
     told_nm_ = wanted_nm;
     if (is_learnt(arrives_ns)) change_sum_nm2_ += 0.5 * (change.x * change.x + change.y * change.y);
   }

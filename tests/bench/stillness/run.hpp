@@ -14,6 +14,7 @@
 
 namespace driftd::stillness {
 
+/// Of z, both axes are that one.
 struct Flight {
   double rate_hz = 0;                             ///< of the instants
   double engaged_s = 0;                           ///< from the start to the lock

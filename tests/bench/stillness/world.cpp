@@ -41,6 +41,15 @@ void read_judgement(yaml::Section section, Judgement& j) {
   section.finish();
 }
 
+void read_axial(yaml::Section section, Axial& a) {
+  section.number("noise_nm", a.noise_nm, {0.01, 100});
+  section.number("told_share", a.told_share, {0.01, 100});
+  section.integer("markers", a.markers, {1, 1000});
+  section.number("max_jump_nm", a.max_jump_nm, {1, 1e6});
+  section.number("max_drift_nm_per_s", a.max_drift_nm_per_s, {0, 1e6});
+  section.finish();
+}
+
 /// It is there all the time, at its frequency: what the best command leaves of it is known.
 bool is_steady(const simulator::Sine& sine) {
   const simulator::Sine always;
@@ -60,6 +69,7 @@ World load_world_text(const std::string& text, const std::string& name) {
     bench.text("title", world.title);
     read_belief(bench.section("daemon"), world.belief);
     read_judgement(bench.section("judge"), world.judgement);
+    if ((*root)["bench"]["axial"]) read_axial(bench.section("axial"), world.axial.emplace());
     bench.finish();
   }
   if (world.scenario.stage.image_to_stage != simulator::StageModel{}.image_to_stage)
@@ -85,6 +95,7 @@ double change_limit_nm(const World& world) {
 
 AxisPhysics physics_of(const World& world, bool y_axis, double noise_nm) {
   const simulator::Scenario& s = world.scenario;
+  y_axis = y_axis && !world.axial;
   simulator::AxisDisturbance known = y_axis ? s.disturbance_y : s.disturbance_x;
   std::erase_if(known.sines, [](const simulator::Sine& sine) { return !is_steady(sine); });
   return {.stage = s.stage,

@@ -39,12 +39,22 @@ struct Judgement {
   double missing_share = 0;  ///< of the frames, for all the time
 };
 
+/// The lock is one of z alone. The scenario's x stands for z: disturbance, stage and faults are of
+/// that axis.
+struct Axial {
+  double noise_nm = 1.05;  ///< of a frame's z, a standard deviation
+  double told_share = 1;   ///< what is told of it over what it is
+  int markers = 13;
+  double max_jump_nm = 150, max_drift_nm_per_s = 20;
+};
+
 struct World {
   std::string name;
   std::string title;
   simulator::Scenario scenario;
   Belief belief;
   Judgement judgement;
+  std::optional<Axial> axial = {};
   // Not keys of the file.
   bool fitted = false;      ///< markers are drawn and fitted
   bool remembering = true;  ///< markers have a reputation
@@ -60,8 +70,8 @@ World load_world_text(const std::string& text, const std::string& name);
 
 /// The bound's commands change at most so much, rms a frame: a third of what the limits allow.
 double change_limit_nm(const World& world);
-/// One axis of the world, with its steady lines; its noise is that of the best mean over the
-/// tracking markers.
+/// One axis of the world, of z always that one, with its steady lines; its noise is that of the
+/// best mean over the tracking markers.
 AxisPhysics physics_of(const World& world, bool y_axis, double noise_nm);
 
 }  // namespace driftd::stillness
