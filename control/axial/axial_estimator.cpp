@@ -435,6 +435,8 @@ const char* name_of(AxialReason reason) noexcept {
       return "implausible";
     case AxialReason::Apart:
       return "apart";
+    case AxialReason::NotCalibrated:
+      return "not_calibrated";
     case AxialReason::NoMarkers:
       return "no_markers";
   }

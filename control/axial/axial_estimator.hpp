@@ -35,6 +35,7 @@ enum class AxialReason : std::uint8_t {
                 ///< y
   Apart,        ///< they do not agree on a z
   NoMarkers,    ///< none are known, or no frames come
+  NotCalibrated,  ///< there is no curve, or no slope of the reflected spot
 };
 const char* name_of(AxialReason reason) noexcept;
 

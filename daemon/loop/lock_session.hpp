@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "control/lock/supervisor.hpp"
-#include "daemon/loop/calibration_run.hpp"
 #include "daemon/loop/group_reference.hpp"
 #include "daemon/loop/loop_ports.hpp"
 #include "daemon/loop/loop_values.hpp"
+#include "daemon/loop/stage_run.hpp"
 
 namespace driftd::daemon {
 
@@ -22,11 +22,7 @@ class LockSession {
   /// @param set  the loop's present markers; null while there are none
   LockSession(AxisGroup group, control::Supervisor& supervisor, GroupReference& reference,
               const std::unique_ptr<MarkerSet>& set, LoopPorts& ports)
-      : group_(group),
-        supervisor_(supervisor),
-        reference_(reference),
-        set_(set),
-        ports_(ports) {}
+      : group_(group), supervisor_(supervisor), reference_(reference), set_(set), ports_(ports) {}
 
   // Commands.
   void lock(const LoopCommand& command) noexcept;
@@ -61,7 +57,7 @@ class LockSession {
   /// Good frames until it engages; 0 where it takes no reference.
   int reference_left() const noexcept;
   /// The calibration that is under way; else null.
-  CalibrationRun* calibration() const noexcept { return calibration_.get(); }
+  StageRun* calibration() const noexcept { return calibration_.get(); }
 
  private:
   const AxisGroup group_;
@@ -76,7 +72,7 @@ class LockSession {
   control::LockReason told_reason_ = control::LockReason::None;
   std::optional<LockResumption> resumption_;  ///< of the last lock that was ordered
   int frames_to_resume_ = 0;                  ///< good ones; 0: none is to be resumed
-  std::unique_ptr<CalibrationRun> calibration_;
+  std::unique_ptr<StageRun> calibration_;
 };
 
 }  // namespace driftd::daemon

@@ -39,7 +39,7 @@ bool are_same(const control::WidthCurve& one, const control::WidthCurve& other) 
 
 config::Config with_curve(config::Config config) {
   config.axial.read = nullptr;
-  if (!config.axial.by_widths()) return config;
+  if (!config.axial.by_widths() || config.axial.curve.empty()) return config;
   const auto refused = [&](const std::string& why) {
     return config::ConfigError(
         fmt::format("axial.curve: {}: {}", config.axial.curve.string(), why));

@@ -46,9 +46,8 @@ void add_curve_lines(const json& result, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("heights                {:.0f} nm rms, tilted by {:.1f} nm/um",
                               result.at("heights_nm").get<double>(),
                               result.at("heights_tilt_nm_per_um").get<double>()));
-  if (const auto off = number_in(result, "held_out_nm"))
-    lines.push_back(fmt::format(
-        "evenness               {:.1f} nm rms: every other step by the curve of the rest", *off));
+  if (const auto off = number_in(result, "uneven_nm"))
+    lines.push_back(fmt::format("evenness               {:.1f} nm rms of the steps", *off));
   lines.push_back(fmt::format("sideways               {:.1f} nm, a marker by itself within 100 nm",
                               result.at("wobble_nm").get<double>()));
   if (const auto change = number_in(result, "light_change"))
@@ -84,9 +83,8 @@ std::vector<std::string> axial_findings(const json& result) {
   lines.push_back(fmt::format("hysteresis             {:+.1f} +- {:.1f} nm, down less up",
                               hysteresis.at("value").get<double>(),
                               hysteresis.at("sd").get<double>()));
-  const json drift = result.at("drift_nm_per_s");
-  lines.push_back(fmt::format("drift meanwhile        {:+.2f} +- {:.2f} nm/s, taken out",
-                              drift.at("value").get<double>(), drift.at("sd").get<double>()));
+  lines.push_back(fmt::format("drift meanwhile        {:+.2f} nm/s, taken out",
+                              result.at("drift_nm_per_s").get<double>()));
   if (const json tilt = result.value("tilt_nm_per_um", json()); tilt.is_array())
     lines.push_back(
         fmt::format("tilt of the stage      {:+.1f} nm in x and {:+.1f} nm in y for 1 um of z",

@@ -62,7 +62,6 @@ class Calibration {
                             .readings = {},
                             .beads_left_out = strangers_,
                             .held_out = held_out(scatter),
-                            .uneven = {},
                             .warnings = {}};
     check_range(result.curve);
     result.tilt_nm_per_um = tilt(fitted.heights_nm);
@@ -510,17 +509,15 @@ class Calibration {
     const auto limit = [&](double sds, double noise_nm) {
       return std::max(kHeldOutNm + sds * noise_nm, kHeldOutShare * std::abs(settings_.step_nm));
     };
-    // A sweep has more to say of its stage, which would be the reason.
-    const auto check = [&](const std::string& planes, double off_nm, double allowed_nm) {
-      if (off_nm <= allowed_nm || !result.uneven.empty()) return;
-      result.uneven =
-          fmt::format("{} {:.1f} nm off, allowed are {:.1f}: {}", planes, off_nm, allowed_nm,
-                      cure("the stage did not make even steps of --step-nm (backlash, settling, "
-                           "drift, a plane missing or taken twice), or the steps are too coarse",
-                           "the stage did not make even steps (does it keep still when told to, "
-                           "and does nothing else move it?), or the steps are too coarse "
-                           "(--step-nm)"));
-      if (!settings_.is_sweep) throw CalibrationError(CalibrationFault::Uneven, result.uneven);
+    if (settings_.is_sweep) return;  // it has a check of its own
+    const auto check = [](const std::string& planes, double off_nm, double allowed_nm) {
+      if (off_nm <= allowed_nm) return;
+      throw CalibrationError(
+          CalibrationFault::Uneven,
+          fmt::format("{} {:.1f} nm off, allowed are {:.1f}: the stage did not make even steps of "
+                      "--step-nm (backlash, settling, drift, a plane missing or taken twice), or "
+                      "the steps are too coarse",
+                      planes, off_nm, allowed_nm));
     };
     check("planes that a curve was made without are read by it, rms,", held.rms_nm(),
           limit(kHeldOutSd, typical));

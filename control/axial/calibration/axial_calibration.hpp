@@ -96,8 +96,6 @@ struct AxialCalibration {
   double tilt_nm_per_um = 0;
   double photons = 0, predicted_sd_nm = 0;  ///< of a bead at the crossing, or in the range's middle
   std::optional<HeldOut> held_out;
-  std::string
-      uneven;  ///< of a sweep: why the planes do not lie where they are said to; "": they do
   std::vector<std::string> warnings;
 };
 

@@ -27,6 +27,19 @@ constexpr double kStillPx = 0.02, kStillSds = 8;
 constexpr double kSameGain = 0.05, kLeastSlope = 0.05;
 constexpr double kGainWithinNm = 200;
 
+/// Steps are even within so much, and noise.
+constexpr double kMostUnevenNm = 5, kUnevenSds = 3;
+constexpr double kSecondDifference = 1.2247;  ///< its standard deviation, over that of a value
+
+/// The mean of the middle half.
+double middle(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t cut = values.size() / 4;
+  double sum = 0;
+  for (std::size_t i = cut; i < values.size() - cut; ++i) sum += values[i];
+  return sum / static_cast<double>(values.size() - 2 * cut);
+}
+
 /// By the markers' widths.
 class WidthSweep {
  public:
@@ -39,7 +52,7 @@ class WidthSweep {
         places_(record.plan().places()) {}
 
   void measure() {
-    check_light();
+    see_light();
     const ZStackBeads beads = beads_of_steps();
     check_moved(beads);
     CalibrationSettings settings{
@@ -55,14 +68,19 @@ class WidthSweep {
     for (const std::size_t p : stage_.places_of(SweepPart::Up))
       settings.z_nm[places_[p].step] = places_[p].z_nm;
     for (std::size_t s = 0; s < beads.planes; ++s) settings.step.push_back(s);
+    // The first curve reads how the sample drifted, and the second is made without that.
+    const std::vector<std::size_t> up = stage_.steps_of(SweepPart::Up);
+    const std::vector<std::size_t> down = stage_.steps_of(SweepPart::Down);
+    const std::vector<double> drift = stage_.drift_of(read_all(make_curve(beads, settings)));
+    for (std::size_t s = 0; s < beads.planes; ++s)
+      settings.z_nm[s] += 0.5 * (drift[up[s]] + drift[down[s]]);
     AxialCalibration made = make_curve(beads, settings);
     findings_.warnings = made.warnings;
-    PlaceReadings read(places_.size());
-    for (std::size_t p = 0; p < places_.size(); ++p)
-      if (places_[p].is_measured()) read[p] = read_at(p, made);
+    const PlaceReadings read = read_all(made);
     judge_settling(made);
     stage_.judge(read);
-    if (!made.uneven.empty()) fail_sweep(CalibrationFault::Uneven, made.uneven);
+    check_light();
+    check_even(made, beads);
     stage_.check_steps(read);
     judge_wobble(made);
     describe(made, beads, settings);
@@ -117,34 +135,37 @@ class WidthSweep {
     return beads;
   }
 
-  void check_light() {
+  void see_light() {
     const std::vector<std::size_t> starts = stage_.places_of(SweepPart::Start);
     std::vector<double> changes;
     std::size_t seen = 0;
     for (std::size_t i = 0; i < record_.markers(); ++i) {
       const BeadFit first = fit_at({starts.front()}, i), last = fit_at({starts.back()}, i);
-      seen += first.fitted ? 1 : 0;
+      seen += first.fitted ? 1U : 0U;
       if (first.fitted && last.fitted && first.photons > 0)
         changes.push_back(last.photons / first.photons - 1);
     }
     if (seen == 0)
-      fail_sweep(
-          CalibrationFault::FewBeads,
-          fmt::format("none of {} markers was fitted where the sweep began: see light and focus, "
-                      "`driftctl markers`",
-                      record_.markers()));
+      fail_sweep(CalibrationFault::FewBeads,
+                 fmt::format("none of {} markers was fitted where the sweep began: see light and "
+                             "focus, `driftctl markers`",
+                             record_.markers()));
     if (changes.empty())
       fail_sweep(CalibrationFault::Light,
                  "at the end of the sweep no marker was seen any more that had been at its begin");
     findings_.light_change = median(std::move(changes));
-    if (std::abs(*findings_.light_change) > kMostLightChange)
-      fail_sweep(
-          CalibrationFault::Light,
-          fmt::format("the markers became {:.0f} % {} from the first visit of the start to the "
-                      "last, allowed are {:g} %: they bleach, or the lamp or the exposure "
-                      "changed; less light, a shorter sweep",
-                      100 * std::abs(*findings_.light_change),
-                      *findings_.light_change > 0 ? "brighter" : "dimmer", 100 * kMostLightChange));
+  }
+
+  /// Once it is known that the sample did not drift out of focus.
+  void check_light() const {
+    const double change = *findings_.light_change;
+    if (std::abs(change) > kMostLightChange)
+      fail_sweep(CalibrationFault::Light,
+                 fmt::format("the markers became {:.0f} % {} from the first visit of the start to "
+                             "the last, allowed are {:g} %: they bleach, or the lamp or the "
+                             "exposure changed; less light, a shorter sweep",
+                             100 * std::abs(change), change > 0 ? "brighter" : "dimmer",
+                             100 * kMostLightChange));
   }
 
   void check_moved(const ZStackBeads& beads) const {
@@ -203,7 +224,50 @@ class WidthSweep {
     }
     if (z.empty() || 2 * z.size() < made.beads.size()) return std::nullopt;
     const double noise = kMedianSd * median(sd) / std::sqrt(static_cast<double>(z.size()));
-    return PlaceReading{median(z), std::hypot(noise, kLeastPlaceSdNm)};
+    return PlaceReading{middle(std::move(z)), std::hypot(noise, kLeastPlaceSdNm)};
+  }
+
+  /// Each step against those beside it: unlike markers are off by unlike errors, which change
+  /// little from step to step.
+  void check_even(const AxialCalibration& made, const ZStackBeads& beads) {
+    double squares = 0, count = 0;
+    std::vector<double> noises;
+    const std::vector<std::size_t> up = stage_.steps_of(SweepPart::Up);
+    for (std::size_t s = 1; s + 1 < beads.planes; ++s) {
+      std::vector<double> off, sds;
+      for (const std::size_t i : made.beads) {
+        AxialReading r[3];
+        for (std::size_t k = 0; k < 3; ++k) {
+          const BeadFit& fit = beads.at(s + k - 1, i);
+          if (fit.fitted) r[k] = made.curve.read(fit.sigma_x_px, fit.sigma_y_px, fit.variance);
+        }
+        if (!r[0].measured || !r[1].measured || !r[2].measured) continue;
+        off.push_back(r[1].z_nm - 0.5 * (r[0].z_nm + r[2].z_nm));
+        sds.push_back(kSecondDifference * r[1].sd_nm);
+      }
+      const double z = places_[up[s]].z_nm - made.zero_nm;
+      const bool inside = z > made.curve.lower_nm() && z < made.curve.upper_nm();
+      if (!inside || off.empty() || 2 * off.size() < made.beads.size()) continue;
+      noises.push_back(kMedianSd * median(sds) / std::sqrt(static_cast<double>(off.size())));
+      squares += std::pow(middle(std::move(off)) / kSecondDifference, 2), ++count;
+    }
+    if (count == 0) return;
+    const double rms = std::sqrt(squares / count);
+    const double allowed = kMostUnevenNm + kUnevenSds * median(std::move(noises));
+    findings_.uneven_nm = rms;
+    if (rms > allowed)
+      fail_sweep(CalibrationFault::Uneven,
+                 fmt::format("steps of {:g} nm were made uneven by {:.1f} nm rms, allowed are "
+                             "{:.1f}: the stage does not go where it is told (its smallest step, "
+                             "its servo), or does not keep still",
+                             record_.plan().settings().step_nm, rms, allowed));
+  }
+
+  [[nodiscard]] PlaceReadings read_all(const AxialCalibration& made) const {
+    PlaceReadings read(places_.size());
+    for (std::size_t p = 0; p < places_.size(); ++p)
+      if (places_[p].is_measured()) read[p] = read_at(p, made);
+    return read;
   }
 
   /// Between both halves of the time at a place, along the way that it had come.
@@ -342,7 +406,6 @@ class WidthSweep {
     for (const double h : made.heights_nm) heights += h * h;
     f.heights_nm = std::sqrt(heights / static_cast<double>(made.heights_nm.size()));
     f.heights_tilt_nm_per_um = made.tilt_nm_per_um;
-    if (made.held_out) f.held_out_nm = made.held_out->rms_nm();
     f.curve = CurveFile{.curve = curves.curve,
                         .fits = context_.fits,
                         .notes = {.source = context_.source,

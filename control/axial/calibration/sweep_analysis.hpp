@@ -44,7 +44,7 @@ struct SweepFindings {
   double marker_sd_nm = 0;  ///< of one marker in one frame
   std::size_t markers_used = 0, markers_left_out = 0;
   double heights_nm = 0, heights_tilt_nm_per_um = 0;
-  std::optional<double> held_out_nm;    ///< rms
+  std::optional<double> uneven_nm;      ///< of the steps, rms
   double wobble_nm = 0;                 ///< sideways of a marker by itself, within 100 nm; median
   std::optional<double> light_change;   ///< from the first visit of the start to the last, share
   std::optional<double> gain_by_curve;  ///< the stage's gain, if the curve until now is right
@@ -53,8 +53,8 @@ struct SweepFindings {
   // Of both.
   double predicted_sd_nm = 0;                      ///< of the lock's z in one frame
   double hysteresis_nm = 0, hysteresis_sd_nm = 0;  ///< down less up
-  double drift_nm_per_s = 0, drift_sd_nm_per_s = 0;
-  double settling_nm = 0;  ///< how far it still moved on while it was measured
+  double drift_nm_per_s = 0;
+  double settling_nm = 0, settling_sd_nm = 0;  ///< how far it still moved on while it was measured
   std::optional<Vec2>
       tilt_nm_per_um;  ///< of the stage into x, y; none where these are not measured
   double check_up_nm = 0, check_down_nm = 0;  ///< read of the steps at the end

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The places that a calibration of z takes the sample to, one after another: to its start from
-// below, up through the range, down through it, to the start again, and two steps that the new
-// curve is to read. Every place but those of the way down is reached from below, so that what the
-// stage has of hysteresis lies in the ways up and down alone. Immutable; any thread.
+// The places that a calibration of z takes the sample to, one after another: up through the range
+// and down through it, and every few steps to its start, which tells how it drifts meanwhile; then
+// two steps that the new curve is to read, and the start. Every place but those of the way down is
+// reached from below, so that what the stage has of hysteresis lies in the difference between up
+// and down alone. Immutable; any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +13,10 @@
 namespace driftd::control {
 
 struct SweepSettings {
-  double range_nm = 600;      ///< of the sample, to either side of its start
+  double range_nm = 500;      ///< of the sample, to either side of its start
   double step_nm = 25;        ///< from place to place
   double check_nm = 50;       ///< of the steps at the end, to either side
-  int frames_per_place = 20;  /// measured, once it has settled
+  int frames_per_place = 20;  ///< measured once it has settled; at the start three times as many
   double settle_s = 0.03;     ///< from the last move on
 };
 
@@ -31,6 +32,7 @@ struct SweepPlace {
   double z_nm = 0;  ///< of the sample, from its start
   SweepPart part = SweepPart::Approach;
   std::size_t step = 0;  ///< of Up and Down: counted from the lowest
+  int frames = 0;        ///< that are measured there
   bool is_measured() const noexcept { return part != SweepPart::Approach; }
 };
 
@@ -40,6 +42,8 @@ class SweepPlan {
   static constexpr double kLeastStepNm = 1, kMostStepNm = 200;
   static constexpr std::size_t kFewestSteps = 7, kMostSteps = 401;
 
+  /// How far beyond a range it begins, to come from there.
+  static double approach_nm(double step_nm) noexcept;
   /// @param settings  a range of at least three steps
   explicit SweepPlan(const SweepSettings& settings);
 

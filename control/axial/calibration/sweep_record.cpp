@@ -17,7 +17,7 @@ SweepRecord::SweepRecord(SweepPlan plan, std::size_t markers)
 
 void SweepRecord::add(std::size_t place, const SweepFrame& frame) noexcept {
   SweepVisit& visit = visits_[place];
-  const bool is_late = 2 * visit.frames >= plan_.settings().frames_per_place;
+  const bool is_late = 2 * visit.frames >= plan_.places()[place].frames;
   ++visit.frames;
   visit.seconds += frame.seconds;
   if (frame.has_lateral) {

@@ -66,11 +66,12 @@ void measure_spot(const SweepRecord& record, const SweepStage& stage, SweepFindi
   }
   stage.judge(read);
   // What is left of the places about the line, less hysteresis and drift.
+  const std::vector<double> drift = stage.drift_of(read);
   double mean = 0;
   std::vector<double> off;
   for (std::size_t p = 0; p < places.size(); ++p) {
     if (!read[p]) continue;
-    off.push_back(read[p]->z_nm - places[p].z_nm - findings.drift_nm_per_s * stage.seconds(p) -
+    off.push_back(read[p]->z_nm - places[p].z_nm - drift[p] -
                   direction_of(places[p]) * findings.hysteresis_nm);
     mean += off.back(), ++used;
   }

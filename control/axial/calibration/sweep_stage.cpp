@@ -14,6 +14,10 @@ namespace {
 
 constexpr double kMostHysteresisNm = 10, kMostStageTiltNmPerUm = 50, kMostLockSdNm = 10,
                  kMostSettlingNm = 3;
+/// Up against down is judged so near to the start: there drift and markers that are unlike read
+/// alike.
+constexpr double kHysteresisWithinNm = 150;
+constexpr double kLeastSettlingNm = 0.5, kSettlingSds = 3;
 /// Steps at the end are read within so much, and such a share, and noise.
 constexpr double kCheckNm = 2, kCheckShare = 0.04, kSds = 4;
 
@@ -106,71 +110,78 @@ void SweepStage::find_tilt() const {
                     tilt, kMostStageTiltNmPerUm));
 }
 
-/// Each step's difference is the hysteresis and the drift since.
+std::vector<double> SweepStage::drift_of(const PlaceReadings& read) const {
+  std::vector<std::pair<double, double>> starts;
+  for (const std::size_t p : places_of(SweepPart::Start))
+    if (read[p]) starts.emplace_back(seconds(p), read[p]->z_nm);
+  if (starts.size() < 2)
+    fail_sweep(CalibrationFault::Stopped, "the start was not read often enough to tell the drift");
+  std::vector<double> drift(places_.size(), 0);
+  for (std::size_t p = 0; p < places_.size(); ++p) {
+    const double at = seconds(p);
+    std::size_t k = 1;
+    while (k + 1 < starts.size() && starts[k].first < at) ++k;
+    const auto& [t0, z0] = starts[k - 1];
+    const auto& [t1, z1] = starts[k];
+    const double share = std::clamp((at - t0) / (t1 - t0), 0.0, 1.0);
+    drift[p] = z0 + share * (z1 - z0) - starts.front().second;
+  }
+  return drift;
+}
+
 void SweepStage::judge(const PlaceReadings& read) const {
-  NormalEquations equations(2);
-  std::size_t count = 0;
-  const auto add = [&](double hysteresis, double drift_s, double value, double sd) {
-    equations.add(std::array<double, 2>{hysteresis / sd, drift_s / sd}, value / sd);
-    ++count;
-  };
-  const std::vector<std::size_t> of_step = steps_of(SweepPart::Up);
-  for (const std::size_t p : places_of(SweepPart::Down)) {
-    const std::size_t up = of_step[places_[p].step];
-    if (!read[p] || !read[up]) continue;
-    add(1, seconds(p) - seconds(up), read[p]->z_nm - read[up]->z_nm,
-        std::hypot(read[p]->sd_nm, read[up]->sd_nm));
+  const std::vector<double> drift = drift_of(read);
+  std::vector<std::size_t> starts = places_of(SweepPart::Start);
+  std::erase_if(starts, [&](std::size_t p) { return !read[p]; });
+  findings_.drift_nm_per_s = drift[starts.back()] / (seconds(starts.back()) - seconds(starts[0]));
+  const std::vector<std::size_t> up = steps_of(SweepPart::Up), down = steps_of(SweepPart::Down);
+  double sum = 0, squares = 0, count = 0;
+  for (std::size_t s = 0; s < up.size(); ++s) {
+    if (!read[up[s]] || !read[down[s]]) continue;
+    if (std::abs(places_[up[s]].z_nm) > kHysteresisWithinNm) continue;
+    const double apart = read[down[s]]->z_nm - drift[down[s]] - (read[up[s]]->z_nm - drift[up[s]]);
+    sum += apart, squares += apart * apart, ++count;
   }
-  const std::vector<std::size_t> starts = places_of(SweepPart::Start);
-  for (std::size_t i = 1; i < starts.size(); ++i) {
-    const auto &one = read[starts[i - 1]], &other = read[starts[i]];
-    if (!one || !other) continue;
-    add(0, seconds(starts[i]) - seconds(starts[i - 1]), other->z_nm - one->z_nm,
-        std::hypot(one->sd_nm, other->sd_nm));
-  }
-  std::vector<double> c, inverse;
-  if (count < 5 || !equations.solve(1e-12, c) || !equations.invert(inverse))
-    fail_sweep(CalibrationFault::Stopped, "too few places were read both upwards and downwards");
-  const double squares = std::max(1.0, equations.remaining(c) / static_cast<double>(count - 2));
-  findings_.hysteresis_nm = c[0];
-  findings_.drift_nm_per_s = c[1];
-  findings_.hysteresis_sd_nm = std::sqrt(inverse[0] * squares);
-  findings_.drift_sd_nm_per_s = std::sqrt(inverse[3] * squares);
-  if (std::abs(c[1]) > context_.max_drift_nm_per_s)
+  if (std::abs(findings_.drift_nm_per_s) > context_.max_drift_nm_per_s)
     fail_sweep(CalibrationFault::Drift,
                fmt::format("the sample drifts by {:+.1f} nm/s, allowed are {:g} "
                            "(axial.max_drift_nm_per_s): wait until it has settled",
-                           c[1], context_.max_drift_nm_per_s));
-  if (std::abs(c[0]) > kMostHysteresisNm)
+                           findings_.drift_nm_per_s, context_.max_drift_nm_per_s));
+  if (count < 3)
+    fail_sweep(CalibrationFault::Stopped, "too few places were read both upwards and downwards");
+  const double hysteresis = sum / count;
+  findings_.hysteresis_nm = hysteresis;
+  // What the drift's course leaves is shared by the steps between two visits of the start.
+  const double shared = std::max(1.0, count / static_cast<double>(starts.size()));
+  findings_.hysteresis_sd_nm =
+      std::sqrt(std::max(squares / count - hysteresis * hysteresis, 0.0) * shared / count);
+  const bool still_moved = findings_.settling_nm > kLeastSettlingNm &&
+                           findings_.settling_nm > kSettlingSds * findings_.settling_sd_nm;
+  if (std::abs(hysteresis) > kMostHysteresisNm && still_moved) fail_unsettled();
+  if (std::abs(hysteresis) > kMostHysteresisNm)
     fail_sweep(
         CalibrationFault::Hysteresis,
         fmt::format("the same place is read {:.1f} nm {} on the way down than on the way up, "
                     "allowed are {:g}: the stage has hysteresis. Switch its closed loop (servo) "
                     "on, or see what rubs",
-                    std::abs(c[0]), c[0] > 0 ? "higher" : "lower", kMostHysteresisNm));
+                    std::abs(hysteresis), hysteresis > 0 ? "higher" : "lower", kMostHysteresisNm));
 }
 
 void SweepStage::check_steps(const PlaceReadings& read) const {
+  const std::vector<double> drift = drift_of(read);
   const std::vector<std::size_t> checks = places_of(SweepPart::Check);
   const std::vector<std::size_t> starts = places_of(SweepPart::Start);
   for (const std::size_t p : checks) {
     const double told = places_[p].z_nm;
-    // From the visits of the start before and after all of them.
-    double from = 0, weight = 0, sd = 0;
-    for (std::size_t i = starts.size() - 2; i < starts.size(); ++i) {
-      const std::size_t s = starts[i];
-      if (!read[s]) continue;
-      from += read[s]->z_nm + findings_.drift_nm_per_s * (seconds(p) - seconds(s));
-      sd = std::max(sd, read[s]->sd_nm);
-      ++weight;
-    }
-    if (weight == 0 || !read[p])
-      fail_sweep(
-          CalibrationFault::Check,
-          fmt::format("the step of {:+g} nm at the end was not read: the markers or the spot "
-                      "were not seen well enough",
-                      told));
-    const double z = read[p]->z_nm - from / weight;
+    double sd = 0;
+    for (std::size_t i = starts.size() - 2; i < starts.size(); ++i)
+      if (read[starts[i]]) sd = std::max(sd, read[starts[i]]->sd_nm);
+    if (!read[p] || !read[starts.front()])
+      fail_sweep(CalibrationFault::Check,
+                 fmt::format("the step of {:+g} nm at the end was not read: the markers or the "
+                             "spot were not seen well enough",
+                             told));
+    const double z = read[p]->z_nm - drift[p] - read[starts.front()]->z_nm;
     (told > 0 ? findings_.check_up_nm : findings_.check_down_nm) = z;
     const double allowed =
         kCheckNm + kCheckShare * std::abs(told) + kSds * std::hypot(sd, read[p]->sd_nm);
@@ -184,15 +195,19 @@ void SweepStage::check_steps(const PlaceReadings& read) const {
   }
 }
 
+void SweepStage::fail_unsettled() const {
+  fail_sweep(CalibrationFault::Moving,
+             fmt::format("at its places the stage still moved on, by {:+.1f} nm while it was "
+                         "measured, allowed are {:g}, and where up and down differ {:g}: "
+                         "axial.stage.delay_us, time_constant_us, resonance_hz and damping tell "
+                         "how long it takes; a longer --settle helps",
+                         findings_.settling_nm, kMostSettlingNm, kLeastSettlingNm));
+}
+
 void SweepStage::check_settling(double moved_nm, double sd_nm) const {
   findings_.settling_nm = moved_nm;
-  if (std::abs(moved_nm) > kMostSettlingNm + kSds * sd_nm)
-    fail_sweep(
-        CalibrationFault::Moving,
-        fmt::format("at its places the stage still moved on, by {:+.1f} nm while it was "
-                    "measured, allowed are {:g}: axial.stage.delay_us, time_constant_us, "
-                    "resonance_hz and damping tell how long it takes; a longer --settle helps",
-                    moved_nm, kMostSettlingNm));
+  findings_.settling_sd_nm = sd_nm;
+  if (std::abs(moved_nm) > kMostSettlingNm + kSds * sd_nm) fail_unsettled();
 }
 
 void SweepStage::check_noise() const {

@@ -53,6 +53,9 @@ class SweepStage {
   void check_recorded() const;
   /// x and y against z.
   void find_tilt() const;
+  /// Of each place against the first visit of the start: linear between its visits.
+  /// @throws CalibrationError where it was not read
+  std::vector<double> drift_of(const PlaceReadings& read) const;
   /// Up against down, and the drift.
   void judge(const PlaceReadings& read) const;
   /// The steps at the end, as they were read, after judge().
@@ -63,6 +66,8 @@ class SweepStage {
   void check_noise() const;
 
  private:
+  [[noreturn]] void fail_unsettled() const;
+
   const SweepRecord& record_;
   const SweepContext& context_;
   SweepFindings& findings_;

@@ -34,12 +34,12 @@ struct SweepWorld {
   double time_constant_s = 0, uneven_nm = 0,
          slip_nm = 0;  ///< the slip: before the steps at the end
   AxialMethod method = AxialMethod::Astigmatic;
+  int roi_px = 13;
   std::uint64_t seed = 1;
 };
 
 class SweepBench {
  public:
-  static constexpr int kRoiPx = 13;
   static constexpr double kPixelNm = 100, kFramesHz = 200, kNmPerS = 1000;
 
   explicit SweepBench(const SweepWorld& world) : world_(world), random_(world.seed, 7) {
@@ -85,7 +85,7 @@ class SweepBench {
       seconds += took_s;
       if (!place.is_measured()) continue;
       const double uneven = place.step % 2 == 1 ? world_.uneven_nm : 0;
-      for (int frame = 0; frame < settings.frames_per_place; ++frame) {
+      for (int frame = 0; frame < place.frames; ++frame) {
         seconds += 1 / kFramesHz;
         walked += world_.walk_nm * std::sqrt(1 / kFramesHz) * random_.normal();
         const double since_s = settings.settle_s + (frame + 1) / kFramesHz;
@@ -124,7 +124,7 @@ class SweepBench {
     return {.model = o.model,
             .estimator = o.estimator,
             .integrated = false,
-            .roi_px = kRoiPx,
+            .roi_px = world_.roi_px,
             .pixel_size_nm = kPixelNm,
             .gain_e_per_adu = 1};
   }
@@ -139,7 +139,7 @@ class SweepBench {
     return {.gain_e_per_adu = 1,
             .offset_adu = 0,
             .read_noise_e = world_.read_noise_e,
-            .pixels = likelihood ? kRoiPx * kRoiPx : 0};
+            .pixels = likelihood ? world_.roi_px * world_.roi_px : 0};
   }
   fitter::FitOptions options() const {
     fitter::FitOptions o;
@@ -155,26 +155,27 @@ class SweepBench {
   std::vector<MarkerObservation> observe(std::size_t i, double z_nm, double stage_nm,
                                          std::size_t count, double light = 1) {
     const Marker& m = markers_[i];
+    const double middle = (world_.roi_px - 1) / 2.0;
     const double wobble = world_.wobble_nm_per_um * stage_nm / 1000 / kPixelNm;
     simulator::Spot spot;
-    spot.x_px = 6 + m.dx_px + wobble * std::cos(m.wobble_rad);
-    spot.y_px = 6 + m.dy_px + wobble * std::sin(m.wobble_rad);
+    spot.x_px = middle + m.dx_px + wobble * std::cos(m.wobble_rad);
+    spot.y_px = middle + m.dy_px + wobble * std::sin(m.wobble_rad);
     spot.electrons = light * world_.photons;
     spot.z_nm = z_nm + m.height_nm;
     const test_scene& scene = scenes_[i % scenes_.size()];
-    const std::vector<double> expected = scene.expected({&spot, 1}, kRoiPx);
+    const std::vector<double> expected = scene.expected({&spot, 1}, world_.roi_px);
     std::vector<float> pixels(count * expected.size());
     for (std::size_t k = 0; k < count; ++k)
       scene.draw(expected, random_, &pixels[k * expected.size()]);
     std::vector<fitter::Localization> spots(count);
-    const fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, kRoiPx, count};
+    const fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, world_.roi_px, count};
     fitter::fit_batch_cpu(batch, options(), spots, 1);
     std::vector<MarkerObservation> observations;
     for (const fitter::Localization& s : spots) {
       MarkerObservation o;
       o.fitted = fitter::converged(s.status) && s.amplitude_adu > 0;
-      o.x_px = m.x_px + static_cast<double>(s.x_px) - 6;
-      o.y_px = m.y_px + static_cast<double>(s.y_px) - 6;
+      o.x_px = m.x_px + static_cast<double>(s.x_px) - middle;
+      o.y_px = m.y_px + static_cast<double>(s.y_px) - middle;
       o.amplitude_adu = s.amplitude_adu;
       o.background_adu = s.background_adu;
       o.sigma_x_px = s.sigma_x_px;

@@ -14,7 +14,7 @@ using driftd::control::test::SweepWorld;
 
 namespace {
 
-constexpr SweepSettings kSettings{.range_nm = 600, .step_nm = 25, .frames_per_place = 8};
+constexpr SweepSettings kSettings{.range_nm = 500, .step_nm = 25, .frames_per_place = 8};
 
 SweepFindings found_in(const SweepWorld& world, const SweepSettings& settings = kSettings) {
   SweepBench bench(world);
@@ -84,7 +84,7 @@ TEST_CASE("A sweep visits its start, both ways, and two steps, each but those do
   }
   CHECK(up == 9);
   CHECK(down == 9);
-  CHECK(starts == 3);
+  CHECK(starts == 4);
   CHECK(checks == 2);
   CHECK(plan.places().back().z_nm == 0);
 }
@@ -100,7 +100,8 @@ TEST_CASE("A sweep's curve has the stage's scale in random worlds, and tells wha
     // 16 exposures at nine heights leave 0.3 % of noise.
     const double slope = bench.slope_of(found.curve->curve);
     CHECK(std::abs(slope - 1) < 0.02);
-    CHECK(std::abs(std::abs(found.hysteresis_nm) - world.hysteresis_nm) < 2.5);
+    // The sample's own walk is 2 nm in a second.
+    CHECK(std::abs(found.hysteresis_nm - world.hysteresis_nm) < 4);
     CHECK(std::abs(found.drift_nm_per_s - world.drift_nm_per_s) < 1.5);
     REQUIRE(found.tilt_nm_per_um);
     CHECK(std::abs(found.tilt_nm_per_um->x - world.tilt_x_nm_per_um) < 2);
@@ -139,7 +140,7 @@ TEST_CASE("Worlds that a lock must not go by are refused for what is wrong with 
     CHECK(fault_in(world) == of(CalibrationFault::Light));
   }
   SECTION("drift") {
-    world.drift_nm_per_s = 40;
+    world.drift_nm_per_s = 25;
     CHECK(fault_in(world) == of(CalibrationFault::Drift));
   }
   SECTION("the stage goes sideways") {
@@ -154,7 +155,7 @@ TEST_CASE("Worlds that a lock must not go by are refused for what is wrong with 
   }
   SECTION("the sample is far from the crossing") {
     world.start_nm = 420;
-    CHECK(fault_in(world) == of(CalibrationFault::LockPoint));
+    CHECK(fault_in(world) == of(CalibrationFault::Range));
   }
   SECTION("the stage is slower than told") {
     world.time_constant_s = 0.08;
@@ -183,10 +184,11 @@ TEST_CASE("Out of focus a sweep makes a curve of one side") {
   SweepWorld world;
   world.method = AxialMethod::Defocus;
   world.astigmatism_waves = 0;
-  world.start_nm = 480;
+  world.roi_px = 17;
+  world.start_nm = 550;
   world.heights_nm = 20;
   SweepBench bench(world);
-  const SweepRecord record = bench.record({.range_nm = 300, .step_nm = 20, .frames_per_place = 12});
+  const SweepRecord record = bench.record({.range_nm = 180, .step_nm = 15, .frames_per_place = 12});
   const SweepFindings found =
       analyse_sweep(record, {.method = AxialMethod::Defocus, .fits = bench.fits()});
   REQUIRE(found.curve);
@@ -220,7 +222,7 @@ TEST_CASE("A reflected spot's slope and angle come out of the same sweep") {
     for (std::size_t p = 0; p < plan.places().size(); ++p) {
       const SweepPlace& place = plan.places()[p];
       if (!place.is_measured()) continue;
-      for (int i = 0; i < 10; ++i) {
+      for (int i = 0; i < place.frames; ++i) {
         seconds += 0.01;
         const double z = moves * (place.z_nm + 3 * seconds +
                                   (place.part == SweepPart::Down ? 0.5 : -0.5) * hysteresis_nm);
