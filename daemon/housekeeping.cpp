@@ -86,17 +86,19 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
       markers_(config_, pipeline_.chosen(), camera_, loop_, events_, &interrupted_),
       exposure_(config_, pipeline_.source(), camera_, loop_, markers_, events_,
                 [this] { return orders_pending(); }),
-      lock_({.recording = is_recording(config_),
-             .at_start = config_.lock.at_start,
-             .newest_id = newest_lock_},
-            pipeline_.publisher().gate(), loop_, [this] { return nothing_to_lock_by(); },
-            [this] { return stage_for_lock(stage_); }),
-      z_lock_({.recording = is_recording(config_),
-               .at_start = config_.lock.at_start && config_.axial.hold,
-               .group = AxisGroup::Axial,
-               .newest_id = newest_lock_},
-              pipeline_.publisher().gate(AxisGroup::Axial), loop_,
-              [this] { return no_z_to_lock_by(); }, [this] { return stage_for_lock(z_stage_); }),
+      lock_(
+          {.recording = is_recording(config_),
+           .at_start = config_.lock.at_start,
+           .newest_id = newest_lock_},
+          pipeline_.publisher().gate(), loop_, [this] { return nothing_to_lock_by(); },
+          [this] { return stage_for_lock(stage_); }),
+      z_lock_(
+          {.recording = is_recording(config_),
+           .at_start = config_.lock.at_start && config_.axial.hold,
+           .group = AxisGroup::Axial,
+           .newest_id = newest_lock_},
+          pipeline_.publisher().gate(AxisGroup::Axial), loop_, [this] { return no_z_to_lock_by(); },
+          [this] { return stage_for_lock(z_stage_); }),
       moves_(config_, loop_, events_, AxisGroup::Lateral, newest_move_),
       z_moves_(config_, loop_, events_, AxisGroup::Axial, newest_move_),
       places_(config_, places_folder(),
@@ -111,11 +113,13 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
       calibration_(
           config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); },
           [this] { return stage_.timing(); }),
+      sweep_(config_, z_lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, pattern_, events_),
       raw_frames_(config_, session_, loop_, events_),
-      handlers_(lock_, moves_, interrupted_, markers_, exposure_, snapshots_, calibration_, stage_,
-                record_, raw_frames_, places_, [this] { return status(); }, axial_handlers()),
+      handlers_(
+          lock_, moves_, interrupted_, markers_, exposure_, snapshots_, calibration_, stage_,
+          record_, raw_frames_, places_, [this] { return status(); }, axial_handlers()),
       commands_(wire_, config_.wire.commands,
                 [this](const config::Client& client, const nlohmann::json& request, Answer answer) {
                   if (stop_) throw stopping();
@@ -135,10 +139,10 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
 /// Nothing where z is not measured.
 std::optional<CommandHandlers::Axial> Housekeeping::axial_handlers() {
   if (config_.axial.method == control::AxialMethod::None) return std::nullopt;
-  return CommandHandlers::Axial{.lock = z_lock_,
-                                .moves = z_moves_,
-                                .stage = z_stage_,
-                                .is_held = [this] { return config_.axial.hold; }};
+  return CommandHandlers::Axial{
+      .lock = z_lock_, .moves = z_moves_, .stage = z_stage_, .sweep = sweep_, .is_held = [this] {
+        return config_.axial.hold;
+      }};
 }
 
 Housekeeping::~Housekeeping() {
@@ -225,8 +229,9 @@ void Housekeeping::refuse_pending() {
 }
 
 bool Housekeeping::is_asked() const noexcept {
-  return orders_pending() || moves_.pending() || z_moves_.pending() || record_.pending() || snapshots_.pending() ||
-         markers_.find_pending() || exposure_.pending() || places_.pending();
+  return orders_pending() || moves_.pending() || z_moves_.pending() || record_.pending() ||
+         snapshots_.pending() || markers_.find_pending() || exposure_.pending() ||
+         places_.pending();
 }
 
 void Housekeeping::turn(int patience_ms) {
@@ -249,6 +254,7 @@ void Housekeeping::turn(int patience_ms) {
   interrupted_.turn(lock_, monotonic_ns(), &z_lock_);
   memory_.turn(monotonic_ns());
   calibration_.turn();
+  sweep_.turn();
   markers_.turn(monotonic_ns());
   exposure_.turn(monotonic_ns());
   snapshots_.turn(monotonic_ns());
@@ -423,8 +429,8 @@ nlohmann::json Housekeeping::status() {
        .axial_held = config_.axial.hold,
        .axial_max_jump_nm = config_.axial.max_jump_nm,
        .axial_at_start_waits = z_lock_.waits_for(),
-       .axial_acquaintance = acquaintance_json(loop.z, stage_of(config_, AxisGroup::Axial),
-                                               AxisGroup::Axial),
+       .axial_acquaintance =
+           acquaintance_json(loop.z, stage_of(config_, AxisGroup::Axial), AxisGroup::Axial),
        .axial_driver = z_stage_.status(monotonic_ns()),
        .axial_move = z_moves_.status(),
        .axial_lock_warning = limit_warning(config_),

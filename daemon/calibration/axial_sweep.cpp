@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/process/realtime.hpp"
+#include "daemon/calibration/sweep_result.hpp"
 #include "daemon/orders/stage_limits.hpp"
 
 namespace driftd::daemon {

@@ -183,6 +183,7 @@ struct LoopReport : LockReport {
   control::AxialEstimate axial;        ///< of the newest frame, as `drift` is
   LockReport z;                        ///< of the lock of z
   bool ended = false;                  ///< the recording is over
+  int roi_px = 0;                      ///< side of the markers' ROIs
   const char* fitter = "";             ///< what fits now; the fitter's own text
   const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
 
@@ -258,8 +259,8 @@ struct LoopSettings {
   std::int64_t readout_ns;   ///< ... and popped this long after its end
   /// That z is read by, from widths; none: it is not.
   std::shared_ptr<const control::BrightnessCurves> curve;  ///< none: not calibrated
-  bool z_by_widths = false;         ///< z is to be read from the markers' widths
-  bool fits_by_likelihood = false;  ///< their chi-square is a deviance
+  bool z_by_widths = false;                ///< z is to be read from the markers' widths
+  bool fits_by_likelihood = false;         ///< their chi-square is a deviance
   control::FitUnits fit_units;             ///< of the fits that it reads, but for their pixels
   control::ReflectionSettings reflection;  ///< with LoopPorts::reflection alone
 };

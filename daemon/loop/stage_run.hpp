@@ -21,15 +21,16 @@ enum class CalibrationPhase : std::uint8_t { Quiet, Moving, Returning, Over };
 /// Why the stage went back to its start.
 enum class CalibrationEnd : std::uint8_t {
   Complete,
-  Stopped,        ///< by command
-  Unlocked,       ///< by command: the stage stays where it was
-  MarkersLost,    ///< no drift, or stale frames, for too many frames in a row
-  TooOld,         ///< frames came too old, too many in a row
-  MovedTooFar,    ///< the sample did, for what the stage was told
-  SampleMoved,    ///< it did while the stage rested
-  TooManyFrames,  ///< more than the record has room for: the camera became faster
-  NotSent,        ///< corrections do not leave in time
-  StageReports,   ///< its driver does: error, limit or silence
+  Stopped,         ///< by command
+  Unlocked,        ///< by command: the stage stays where it was
+  MarkersLost,     ///< no drift, or stale frames, for too many frames in a row
+  TooOld,          ///< frames came too old, too many in a row
+  MovedTooFar,     ///< the sample did, for what the stage was told
+  SampleMoved,     ///< it did while the stage rested
+  TooManyFrames,   ///< more than the record has room for: the camera became faster
+  NotSent,         ///< corrections do not leave in time
+  StageReports,    ///< its driver does: error, limit or silence
+  MarkersChanged,  ///< others took their place
   NoFrames,
   NoRoom,   ///< range or travel limit
   NotBack,  ///< the stage could not be brought back: corrections did not leave
@@ -40,6 +41,7 @@ enum class CalibrationEnd : std::uint8_t {
 struct FrameSight {
   std::int64_t taken_ns = 0;
   std::span<const control::MarkerObservation> markers;
+  std::uint64_t marker_set = 0;  ///< another number: other markers
   control::FitUnits units;
   bool has_lateral = false;
   /// Where the sample is, less where the stage of x and y has taken it.

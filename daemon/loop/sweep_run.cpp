@@ -62,6 +62,9 @@ bool SweepRun::sees(const FrameSight& sight) const noexcept {
 
 void SweepRun::look(const FrameSight& sight) noexcept {
   sees_ = sees(sight);
+  if (!marker_set_) marker_set_ = sight.marker_set;
+  has_others_ = !settings_.by_spot && *marker_set_ != sight.marker_set;
+  if (has_others_) return;
   if (!goes_on() || arrived_ns_ == 0 || place_ >= record_.plan().places().size()) return;
   if (sight.taken_ns < arrived_ns_ + settle_ns_) return;
   if (!record_.plan().places()[place_].is_measured()) return go_on();
@@ -93,6 +96,7 @@ bool SweepRun::is_good(control::LockEvent verdict) const noexcept {
 }
 
 std::optional<CalibrationEnd> SweepRun::what_ends_it(const control::FrameFacts& facts) noexcept {
+  if (has_others_) return CalibrationEnd::MarkersChanged;
   if (goes_on() && set_out_ns_ != 0 && facts.now_ns - set_out_ns_ > kMostPerPlaceNs)
     return CalibrationEnd::NotSent;
   return std::nullopt;

@@ -47,10 +47,12 @@ class SweepRun final : public StageRun {
   SweepRunSettings settings_;
   control::SweepRecord record_;
   std::int64_t settle_ns_;
-  std::size_t place_ = 0;        ///< that the stage is at, or on its way to
-  std::int64_t arrived_ns_ = 0;  ///< when it was told to be there; 0: not yet
-  std::int64_t set_out_ns_ = 0;  ///< when it was to go there; 0: not yet
-  bool sees_ = true;             ///< the frame looked at last shows enough
+  std::size_t place_ = 0;                    ///< that the stage is at, or on its way to
+  std::int64_t arrived_ns_ = 0;              ///< when it was told to be there; 0: not yet
+  std::int64_t set_out_ns_ = 0;              ///< when it was to go there; 0: not yet
+  std::optional<std::uint64_t> marker_set_;  ///< of the first frame
+  bool has_others_ = false;                  ///< its markers were replaced
+  bool sees_ = true;                         ///< the frame looked at last shows enough
 };
 
 }  // namespace driftd::daemon

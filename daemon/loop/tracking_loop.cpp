@@ -91,6 +91,7 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
   switch (command.kind) {
     case LoopCommand::Kind::Markers:
       std::swap(set_, command.markers);
+      ++marker_sets_;
       if (!z_ || z_->is_idle()) reflection_.forget();
       ++references_;
       each([](HeldGroup& group) { group.forget_drift(); });
@@ -329,20 +330,22 @@ void TrackingLoop::follow_rois(const FrameResult& result, bool new_reference) no
 void TrackingLoop::show_sweep(const Timing& timing, const FrameResult& result) noexcept {
   StageRun* sweep = z_ ? z_->session().calibration() : nullptr;
   if (sweep == nullptr) return;
-  FrameSight sight{.taken_ns = timing.taken_ns, .units = settings_.fit_units};
+  FrameSight sight;
+  sight.taken_ns = timing.taken_ns;
+  sight.units = settings_.fit_units;
   if (set_) {
     const int side_px = fitter().roi_px();
     if (settings_.fits_by_likelihood) sight.units.pixels = side_px * side_px;
+    sight.marker_set = marker_sets_;
     sight.markers = std::span<const control::MarkerObservation>(observations_)
                         .first(set_->estimator.markers().size());
   }
   const control::LockState xy = xy_.supervisor().lock().state;
   sight.has_lateral = result.drift.valid && xy != control::LockState::Referencing;
   const control::StageModel& stage = xy_.supervisor().controller().stage();
-  sight.lateral_nm =
-      control::difference(result.drift.frame_drift_nm,
-                          stage.image_to_stage().invert(
-                              xy_.supervisor().controller().stage_at(timing.taken_ns)));
+  sight.lateral_nm = control::difference(
+      result.drift.frame_drift_nm,
+      stage.image_to_stage().invert(xy_.supervisor().controller().stage_at(timing.taken_ns)));
   if (ports_.reflection) sight.spot = &spot_;
   sweep->look(sight);
 }

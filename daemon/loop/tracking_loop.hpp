@@ -101,6 +101,7 @@ class TrackingLoop {
   std::int64_t learnt_ns_ = 0;      ///< arrival of the frame before, as learn_of_frame() saw it
   FrameResult result_;              ///< of the frame tracked last
   std::int64_t taken_ns_ = 0;       ///< of the frame popped last
+  std::uint64_t marker_sets_ = 0;   ///< that came, one after another
   std::uint32_t references_ = 0;    ///< counts what the drift is relative to
   bool unfinished_ = false;         ///< finish() is still to come for it
   bool told_in_lock_ = false;       ///< to the source

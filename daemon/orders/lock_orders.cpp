@@ -87,13 +87,11 @@ void LockOrders::check_can_begin() const {
   }
 }
 
-void LockOrders::calibrate(std::unique_ptr<CalibrationRun> run, Answer answer,
-                           std::int64_t now_ns) {
+void LockOrders::calibrate(std::unique_ptr<StageRun> run, Answer answer, std::int64_t now_ns) {
   check_can_begin();
   if (lock_now().lock.state != LockState::Idle) {
-    throw CommandRefused{
-        Refusal::Refused,
-        is_text() + ": calibrate while it is `idle` (`driftctl unlock` first)"};
+    throw CommandRefused{Refusal::Refused,
+                         is_text() + ": calibrate while it is `idle` (`driftctl unlock` first)"};
   }
   at_start_over_ = true;
   LoopCommand command{.kind = Kind::Calibrate};
@@ -154,7 +152,8 @@ void LockOrders::go_idle(Kind kind, Answer answer, std::int64_t now_ns) {
 }
 
 void LockOrders::turn(std::int64_t now_ns) {
-  if (owes_unlock_ && loop_.send(LoopCommand{.kind = Kind::Unlock, .group = settings_.group})) owes_unlock_ = false;
+  if (owes_unlock_ && loop_.send(LoopCommand{.kind = Kind::Unlock, .group = settings_.group}))
+    owes_unlock_ = false;
   std::vector<Order> orders;
   orders.swap(orders_);  // an answer may lead to another order
   for (Order& order : orders) {
