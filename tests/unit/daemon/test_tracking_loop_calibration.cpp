@@ -57,9 +57,9 @@ struct CalibrationBench : Bench {
     });
   }
   std::unique_ptr<CalibrationRun> given_back() {
-    std::unique_ptr<CalibrationRun> run;
+    std::unique_ptr<StageRun> run;
     ports.retired_calibrations.pop(run);
-    return run;
+    return std::unique_ptr<CalibrationRun>(static_cast<CalibrationRun*>(run.release()));
   }
   std::vector<Vec2> totals() const {
     std::vector<Vec2> totals;
