@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the thread that moves the stage leaves for the one that reports, and the few words that go
-// the other way. The port's thread writes, the main thread reads; each holds the lock only to copy.
+// What the thread that moves a group of axes leaves for the one that reports, and the few words
+// that go the other way. The port's thread writes, the main thread reads; each holds the lock only
+// to copy.
 #pragma once
 
 #include <array>
@@ -48,7 +49,8 @@ class RateMeter {
 
 /// An axis as a report tells it.
 struct AxisState {
-  Axis axis;  ///< min_nm to max_nm: where the driver sends it
+  char letter = 'x';  ///< of the corrections
+  Axis axis;          ///< min_nm to max_nm: where the driver sends it
   std::optional<double> position_nm, target_nm;
 };
 
@@ -88,7 +90,7 @@ class Board {
   std::atomic<std::uint64_t> beats = 0;  ///< grows while the port's thread gets on
   std::atomic<std::int64_t> waits_since_ns = 0;  ///< for the controller; 0: it does not
   std::atomic<std::uint64_t> changes = 0;        ///< grows when a report is due at once
-  /// Another driver reports to the daemon: this one leaves the stage where it is.
+  /// Another driver reports to the daemon: this one leaves the axes where they are.
   std::atomic<bool> muted = false;
   /// The daemon answers reports: its sockets need not be looked for.
   std::atomic<bool> daemon_answers = false;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "clients/stage/config.hpp"
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
 #include "base/yaml/scalar.hpp"
@@ -23,7 +25,7 @@ std::vector<Option> controller_rows(const std::string& section) {
       row<Section, &Controller::driver>(
           key("driver"), "none",
           {.text = "How the controller is spoken to, see docs/reference/stage-controllers.md. "
-                   "`none`: there is none; allowed of the second controller alone.",
+                   "`none`: there is none; not allowed of a controller that an axis names.",
            .choices = {"none", "pi_gcs2", "lc400", "asi", "piezoconcept", "thorlabs_apt", "library",
                        "program", "simulator"}}),
       row<Section, &Controller::device>(
@@ -78,7 +80,7 @@ std::vector<Option> axis_mapping_rows(const std::string& section, const char* fa
       row<Section, &AxisSettings::controller>(
           key("controller"), Which::First,
           {.text = "`first`: the axis is one of section controller; `second`: of "
-                   "second_controller."}),
+                   "second_controller; `third`: of third_controller."}),
       row<Section, &AxisSettings::axis>(
           key("axis"), fallback,
           {.text = "The controller's name of the axis. With quotes where it is a number."}),
@@ -95,51 +97,69 @@ std::vector<Option> axis_mapping_rows(const std::string& section, const char* fa
   };
 }
 
+/// What differs between the axes: an objective may meet a cover glass, a stage in x and y may not.
+struct LimitDefaults {
+  double step_nm = 100, rate_nm_per_s = 10'000, range_nm = 10'000;
+  std::string_view places =
+      "Lowest place that the stage is sent to, on the controller's axis. The controller's own "
+      "travel holds as well.";
+  std::string_view range =
+      "Farthest from where the stage was when the lock engaged. Not less than "
+      "control.range_limit_nm of driftd, times the scale.";
+};
+constexpr LimitDefaults kAxial = {
+    .step_nm = 50,
+    .rate_nm_per_s = 2000,
+    .range_nm = 2000,
+    .places =
+        "Lowest place that z is sent to, on the controller's axis, whatever the corrections say: "
+        "keep the objective off the cover glass. It must be given, with z.max_nm, but for "
+        "`driver: simulator`. The controller's own travel holds as well.",
+    .range =
+        "Farthest from where z was when the lock engaged, and from where it was at the first "
+        "correction of the lock. Not less than axial.range_limit_nm of driftd, times the "
+        "scale."};
+
 template <auto Section>
-std::vector<Option> axis_limit_rows(const std::string& section) {
+std::vector<Option> axis_limit_rows(const std::string& section, const LimitDefaults& defaults) {
   const auto key = [&](const char* name) { return section + '.' + name; };
   return {
       row<Section, &AxisSettings::min_nm>(
           key("min_nm"), -kMetre_nm,
-          {.text = "Lowest place that the stage is sent to, on the controller's axis. The "
-                   "controller's own travel holds as well.",
-           .unit = "nm",
-           .min = -kMetre_nm,
-           .max = kMetre_nm}),
+          {.text = defaults.places, .unit = "nm", .min = -kMetre_nm, .max = kMetre_nm}),
       row<Section, &AxisSettings::max_nm>(key("max_nm"), kMetre_nm,
                                           {.text = "Highest place that the stage is sent to.",
                                            .unit = "nm",
                                            .min = -kMetre_nm,
                                            .max = kMetre_nm}),
       row<Section, &AxisSettings::step_limit_nm>(
-          key("step_limit_nm"), 100,
+          key("step_limit_nm"), defaults.step_nm,
           {.text = "Longest single move, on the controller's axis. A controller that is slower "
                    "than the corrections takes several of the daemon's steps at once: so many "
-                   "times control.step_limit_nm of driftd.",
+                   "times control.step_limit_nm (of z: axial.step_limit_nm) of driftd.",
            .unit = "nm",
            .min = 0,
            .max = 1'000'000,
            .above_min = true}),
       row<Section, &AxisSettings::rate_limit_nm_per_s>(
-          key("rate_limit_nm_per_s"), 10'000,
+          key("rate_limit_nm_per_s"), defaults.rate_nm_per_s,
           {.text = "Longest move, for the time since the move before it.",
            .unit = "nm/s",
            .min = 0,
            .max = 10'000'000,
            .above_min = true}),
       row<Section, &AxisSettings::range_limit_nm>(
-          key("range_limit_nm"), 10'000,
-          {.text = "Farthest from where the stage was when the lock engaged. Not less than "
-                   "control.range_limit_nm of driftd, times the scale.",
-           .unit = "nm",
-           .min = 0,
-           .max = kMetre_nm,
-           .above_min = true}),
+          key("range_limit_nm"), defaults.range_nm,
+          {.text = defaults.range, .unit = "nm", .min = 0, .max = kMetre_nm, .above_min = true}),
   };
 }
 
 std::vector<Option> motion_rows() {
   return {
+      row<&Config::motion, &Motion::axes>(
+          "motion.axes", Axes::Xy,
+          {.text = "Which of the sections x, y and z are in use: `xy` follows the topic "
+                   "`correction`, `z` the topic `axial`, `xyz` both."}),
       row<&Config::motion, &Motion::max_rate_hz>(
           "motion.max_rate_hz", 1000,
           {.text = "At most so many moves a second; the newest correction is taken, those between "
@@ -210,8 +230,10 @@ const std::vector<Option>& rows() {
   static const std::vector<Option> rows =
       joined({controller_rows<&Config::controller>("controller"),
               controller_rows<&Config::second_controller>("second_controller"),
-              axis_mapping_rows<&Config::x>("x", "1"), axis_limit_rows<&Config::x>("x"),
-              axis_mapping_rows<&Config::y>("y", "2"), axis_limit_rows<&Config::y>("y"),
+              controller_rows<&Config::third_controller>("third_controller"),
+              axis_mapping_rows<&Config::x>("x", "1"), axis_limit_rows<&Config::x>("x", {}),
+              axis_mapping_rows<&Config::y>("y", "2"), axis_limit_rows<&Config::y>("y", {}),
+              axis_mapping_rows<&Config::z>("z", "3"), axis_limit_rows<&Config::z>("z", kAxial),
               motion_rows(), service_rows()});
   return rows;
 }
@@ -219,10 +241,15 @@ const std::vector<Option>& rows() {
 constexpr config::Section kSections[] = {
     {"controller", "The stage's controller."},
     {"second_controller",
-     "Another controller, where x and y are not of one. Read only where an axis names it."},
+     "Another controller, where the axes are not of one. Read only where an axis names it."},
+    {"third_controller", "The same, where each axis has one of its own."},
     {"x", "Which axis follows a correction's x, and how far it may go."},
     {"y", "Which axis follows a correction's y, and how far it may go."},
-    {"motion", "How often the controller is told and asked."},
+    {"z",
+     "Which axis follows a correction's z, and how far it may go. Read only where motion.axes has "
+     "it. z is up along the optical axis, the sample's; driftd's axial.stage.gain says which way "
+     "the stage goes."},
+    {"motion", "Which axes there are. How often the controller is told and asked."},
     {"connection", "What happens without the controller."},
     {"daemon", "The sockets of driftd; the same kinds of address as in its `wire`."},
     {"realtime", "How the thread that moves the stage is scheduled."},
@@ -284,24 +311,61 @@ void check_endpoint(const char* key, const std::string& endpoint, Conflicts& con
   if (allowed) conflicts.push_back({{key}, quoted(endpoint), *std::move(allowed)});
 }
 
+/// Each axis in use is of a controller that is described, and no two are one.
+void check_controllers(const Config& config, const std::string& letters, Conflicts& conflicts) {
+  const auto is_used = [&](Which which) {
+    return std::ranges::any_of(
+        letters, [&](char letter) { return settings_of(config, letter).controller == which; });
+  };
+  check_controller("controller", config.controller, conflicts);
+  if (is_used(Which::Second))
+    check_controller("second_controller", config.second_controller, conflicts);
+  if (is_used(Which::Third))
+    check_controller("third_controller", config.third_controller, conflicts);
+  const bool gap = is_used(Which::Third) && !is_used(Which::Second);
+  if (is_used(Which::First) && !gap) return;
+  std::vector<std::string> keys;
+  for (const char letter : letters) keys.push_back(std::string(1, letter) + ".controller");
+  const std::string missing = is_used(Which::First) ? "second" : "first";
+  conflicts.push_back({std::move(keys), "no axis of the " + missing + " controller",
+                       missing + " for one of them or more"});
+}
+
+void check_axes_differ(const Config& config, const std::string& letters, Conflicts& conflicts) {
+  for (std::size_t i = 0; i < letters.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const AxisSettings& axis = settings_of(config, letters[i]);
+      const AxisSettings& before = settings_of(config, letters[j]);
+      // Two lines with a comma between are one controller of equal units.
+      const bool one_line =
+          controller_of(config, axis.controller).device.find(',') == std::string::npos;
+      if (axis.controller != before.controller || axis.axis != before.axis || !one_line) continue;
+      const std::string key = std::string(1, letters[i]) + ".axis";
+      const std::string other = std::string(1, letters[j]) + ".axis";
+      conflicts.push_back(
+          {{key, other}, quoted(axis.axis) + ", as " + other, "an axis of its own"});
+    }
+  }
+}
+
+/// Nobody but who set up the microscope knows where the cover glass is.
+void check_ends_of_z(const Config& config, Conflicts& conflicts) {
+  if (controller_of(config, config.z.controller).driver == "simulator") return;
+  if (config.z.min_nm > -kMetre_nm && config.z.max_nm < kMetre_nm) return;
+  conflicts.push_back({{"z.min_nm", "z.max_nm"},
+                       yaml::format_real(config.z.min_nm) + " nm with z.max_nm " +
+                           yaml::format_real(config.z.max_nm),
+                       "both ends of where z may be sent, off the cover glass"});
+}
+
 Conflicts find_conflicts(const Config& config) {
   Conflicts conflicts;
-  check_controller("controller", config.controller, conflicts);
-  const bool both = config.x.controller == config.y.controller;
-  if (!both) check_controller("second_controller", config.second_controller, conflicts);
-  if (both && config.x.controller == Which::Second) {
-    conflicts.push_back({{"x.controller", "y.controller"},
-                         "second for both axes",
-                         "first for one of them or both"});
-  }
-  check_axis("x", config.x, conflicts);
-  check_axis("y", config.y, conflicts);
-  // Two lines with a comma between are one controller of two equal units.
-  const bool one_line = config.controller.device.find(',') == std::string::npos;
-  if (both && one_line && config.x.axis == config.y.axis) {
-    conflicts.push_back(
-        {{"y.axis", "x.axis"}, quoted(config.y.axis) + ", as x.axis", "an axis of its own"});
-  }
+  const std::string letters = letters_of(config.motion.axes);
+  check_controllers(config, letters, conflicts);
+  for (const char letter : letters)
+    check_axis(std::string(1, letter), settings_of(config, letter), conflicts);
+  check_axes_differ(config, letters, conflicts);
+  if (letters.ends_with('z')) check_ends_of_z(config, conflicts);
   const Connection& connection = config.connection;
   if (connection.reconnect_min_ms > connection.reconnect_max_ms) {
     conflicts.push_back({{"connection.reconnect_min_ms", "connection.reconnect_max_ms"},
@@ -337,6 +401,37 @@ Config load(const std::filesystem::path& file, config::Origins* origins) {
   config::Origins found = config::read_texts(table(), config::texts_of(file), config);
   if (origins != nullptr) *origins = std::move(found);
   return config;
+}
+
+std::string letters_of(Axes axes) {
+  return axes == Axes::Z ? "z" : axes == Axes::Xyz ? "xyz" : "xy";
+}
+
+const AxisSettings& settings_of(const Config& config, char letter) {
+  return letter == 'x' ? config.x : letter == 'y' ? config.y : config.z;
+}
+
+const Controller& controller_of(const Config& config, Which which) {
+  return which == Which::First    ? config.controller
+         : which == Which::Second ? config.second_controller
+                                  : config.third_controller;
+}
+
+const Controller& controller_of(const Config& config, std::string_view letters) {
+  Which first = Which::Third;
+  for (const char letter : letters) first = std::min(first, settings_of(config, letter).controller);
+  return controller_of(config, first);
+}
+
+std::vector<Config> parts_of(const Config& config) {
+  const bool z_apart = config.motion.axes == Axes::Xyz &&
+                       config.z.controller != config.x.controller &&
+                       config.z.controller != config.y.controller;
+  if (!z_apart) return {config};
+  std::vector<Config> parts(2, config);
+  parts[0].motion.axes = Axes::Xy;
+  parts[1].motion.axes = Axes::Z;
+  return parts;
 }
 
 StageOptions options_of(const Controller& controller, std::vector<std::string> axes) {

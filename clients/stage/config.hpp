@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "clients/stage/interface/stage.hpp"
@@ -14,9 +15,12 @@
 namespace driftd::stage {
 
 /// Which controller an axis belongs to.
-enum class Which : std::uint8_t { First, Second };
+enum class Which : std::uint8_t { First, Second, Third };
 
-/// Sections controller and second_controller.
+/// Which of the sections x, y and z are in use.
+enum class Axes : std::uint8_t { Xy, Xyz, Z };
+
+/// Sections controller, second_controller and third_controller.
 struct Controller {
   std::string driver, device;
   int baud;
@@ -25,7 +29,7 @@ struct Controller {
   int timeout_ms, start_timeout_ms;
 };
 
-/// Sections x and y. Lengths are on the controller's axis.
+/// Sections x, y and z. Lengths are on the controller's axis.
 struct AxisSettings {
   Which controller;
   std::string axis;  ///< as the controller calls it
@@ -36,6 +40,7 @@ struct AxisSettings {
 };
 
 struct Motion {
+  Axes axes;
   double max_rate_hz;
   int position_interval_ms, health_interval_ms;
 };
@@ -59,8 +64,8 @@ struct Log {
 };
 
 struct Config : config::Settings {
-  Controller controller, second_controller;
-  AxisSettings x, y;
+  Controller controller, second_controller, third_controller;
+  AxisSettings x, y, z;
   Motion motion;
   Connection connection;
   Daemon daemon;
@@ -75,6 +80,18 @@ Config load(const std::filesystem::path& file, config::Origins* origins = nullpt
 /// The same from text; `name` stands for the file in messages.
 Config load_text(const std::string& text, const std::string& name);
 
+/// The axes in use, a letter each, in their order.
+std::string letters_of(Axes axes);
+const AxisSettings& settings_of(const Config& config, char letter);
+const Controller& controller_of(const Config& config, Which which);
+/// The first of the controllers that these axes are of.
+const Controller& controller_of(const Config& config, std::string_view letters);
+
+/// The configuration in parts whose controllers have nothing to do with one another: each is
+/// driven, and told of, by itself. One part, or x and y beside a z that has a controller of its
+/// own.
+std::vector<Config> parts_of(const Config& config);
+
 /// What the driver of one controller is told.
 StageOptions options_of(const Controller& controller, std::vector<std::string> axes);
 
@@ -86,6 +103,14 @@ template <>
 inline constexpr auto kNames<stage::Which> = std::to_array<Named<stage::Which>>({
     {"first", stage::Which::First},
     {"second", stage::Which::Second},
+    {"third", stage::Which::Third},
+});
+
+template <>
+inline constexpr auto kNames<stage::Axes> = std::to_array<Named<stage::Axes>>({
+    {"xy", stage::Axes::Xy},
+    {"xyz", stage::Axes::Xyz},
+    {"z", stage::Axes::Z},
 });
 
 }  // namespace driftd::config

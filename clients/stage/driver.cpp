@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -19,14 +20,15 @@ constexpr std::int64_t kPlaceLasts_ns = 3 * kNanosecondsPerSecond / 10;
 /// A refusal is told for so long at first. Ready again, the daemon may send what is refused again.
 constexpr std::int64_t kRefusalLasts_ns = kNanosecondsPerSecond;
 constexpr std::int64_t kRefusalLastsMost_ns = 30 * kNanosecondsPerSecond;
-/// Targets in a row that come too late, or reach one of two controllers only, before it is told: a
+/// Targets in a row that come too late, or reach some of the controllers only, before it is told: a
 /// busy host is late now and then.
 constexpr int kHalvesBorne = 5;
 /// A stage is asked where it is for at most a sixth of the time, and for its health likewise: moves
 /// have the rest.
 constexpr int kPausesOfAnswer = 5;
 constexpr std::int64_t kTellAgain_ns = 10 * kNanosecondsPerSecond;
-constexpr std::array<const char*, kAxes> kAxisWords = {"x", "y"};
+/// Groups that were moved within that time follow the same frames.
+constexpr std::int64_t kFollows_ns = kNanosecondsPerSecond / 20;
 
 /// Whether targets reach the stage. Any other trouble is the controller's to judge: it refuses.
 bool takes_targets(Condition condition) {
@@ -50,89 +52,141 @@ std::string_view text_of(Verdict verdict) {
 
 }  // namespace
 
-Driver::Driver(Stage& stage, const Config& config, Board& board, std::function<void()> nudge,
-               Clock clock)
-    : stage_(stage),
-      config_(config),
-      board_(board),
-      nudge_(std::move(nudge)),
-      clock_(clock),
-      follower_(config.x, config.y),
-      refusal_lasts_ns_(kRefusalLasts_ns) {}
+std::vector<Group> groups_of(Axes axes) {
+  switch (axes) {
+    case Axes::Xy:
+      return {Group::Lateral};
+    case Axes::Z:
+      return {Group::Axial};
+    case Axes::Xyz:
+      break;
+  }
+  return {Group::Lateral, Group::Axial};
+}
+
+Driver::Driver(Stage& stage, const Config& config, std::span<Board* const> boards,
+               std::function<void()> nudge, Clock clock)
+    : stage_(stage), config_(config), nudge_(std::move(nudge)), clock_(clock) {
+  for (const Group group : groups_of(config.motion.axes)) {
+    std::vector<AxisSettings> settings;
+    for (const char letter : letters_of(group)) settings.push_back(settings_of(config, letter));
+    groups_.push_back({.group = group,
+                       .letters = letters_of(group),
+                       .first = axes(),
+                       .board = *boards[groups_.size()],
+                       .follower = Follower(group, settings),
+                       .refusal_lasts_ns = kRefusalLasts_ns});
+  }
+}
+
+std::size_t Driver::axes() const {
+  return groups_.empty() ? 0 : groups_.back().first + groups_.back().letters.size();
+}
+
+PerAxis Driver::part_of(const PerStage& position, const Followed& one) const {
+  PerAxis part{};
+  for (std::size_t i = 0; i < one.letters.size(); ++i) part[i] = position[one.first + i];
+  return part;
+}
+
+template <typename Change>
+void Driver::update_all(Change&& change) {
+  for (Followed& one : groups_) one.board.update(change);
+}
 
 template <typename Call>
 auto Driver::call(Call&& call) {
-  board_.waits_since_ns.store(clock_());
+  for (Followed& one : groups_) one.board.waits_since_ns.store(clock_());
   struct Done {
-    Board& board;
+    std::vector<Followed>& groups;
     ~Done() {
-      board.waits_since_ns.store(0);
-      ++board.beats;
+      for (Followed& one : groups) {
+        one.board.waits_since_ns.store(0);
+        ++one.board.beats;
+      }
     }
-  } const done{board_};
+  } const done{groups_};
   return call();
 }
 
 std::int64_t Driver::turn() {
-  ++board_.beats;
-  drop_what_is_over();
+  for (Followed& one : groups_) {
+    ++one.board.beats;
+    drop_what_is_over(one);
+  }
   if (!connected_ && clock_() >= next_attempt_ns_) connect();
   try {
     if (connected_) settle();
-    if (connected_ && clock_() >= std::min(next_position_ns_, rest_look_ns_)) read_position();
+    if (connected_ && clock_() >= next_look_ns()) read_position();
     if (connected_ && clock_() >= next_health_ns_) ask_health();
   } catch (const std::exception& error) {
     lost(error.what());
   }
-  return connected_ ? std::min({next_position_ns_, rest_look_ns_, next_health_ns_})
-                    : next_attempt_ns_;
+  return connected_ ? std::min(next_look_ns(), next_health_ns_) : next_attempt_ns_;
 }
 
-void Driver::drop_what_is_over() {
+/// When the stage's place is asked for next.
+std::int64_t Driver::next_look_ns() const {
+  std::int64_t next_ns = next_position_ns_;
+  for (const Followed& one : groups_) next_ns = std::min(next_ns, one.rest_look_ns);
+  return next_ns;
+}
+
+bool Driver::follows_several() const {
   const std::int64_t now_ns = clock_();
-  const bool lock_is_over = now_ns - next_move_ns_ > kQuiet_ns && board_.lock_is_over.load();
+  return groups_.size() > 1 && std::ranges::all_of(groups_, [&](const Followed& one) {
+           return one.last_move_ns && now_ns - *one.last_move_ns < kFollows_ns;
+         });
+}
+
+void Driver::drop_what_is_over(Followed& one) {
+  const std::int64_t now_ns = clock_();
+  const bool lock_is_over = now_ns - one.next_move_ns > kQuiet_ns && one.board.lock_is_over.load();
   bool dropped = false;
-  if (range_limited_ && lock_is_over) {
-    range_limited_ = false;
-    board_.update([](DriverState& state) { state.range_text.clear(); });
+  if (one.range_limited && lock_is_over) {
+    one.range_limited = false;
+    one.board.update([](DriverState& state) { state.range_text.clear(); });
     dropped = true;
   }
-  if (refuses_ && (lock_is_over || now_ns - refused_ns_ > refusal_lasts_ns_)) {
-    refuses_ = false;
-    refusal_lasts_ns_ =
-        lock_is_over ? kRefusalLasts_ns : std::min(2 * refusal_lasts_ns_, kRefusalLastsMost_ns);
-    board_.update([](DriverState& state) { state.refuses = false; });
+  if (one.refuses && (lock_is_over || now_ns - one.refused_ns > one.refusal_lasts_ns)) {
+    one.refuses = false;
+    one.refusal_lasts_ns =
+        lock_is_over ? kRefusalLasts_ns : std::min(2 * one.refusal_lasts_ns, kRefusalLastsMost_ns);
+    one.board.update([](DriverState& state) { state.refuses = false; });
     dropped = true;
   }
-  if (dropped) changed();
+  if (dropped) changed(one);
 }
 
 void Driver::connect() {
   resumes_ = resumes_ || connected_;
   try {
-    const std::vector<Axis> axes = call([&] { return stage_.connect(); });
-    if (axes.size() != kAxes)
-      throw StageError(fmt::format("{} axes are there; 2 are needed", axes.size()));
-    PerAxis position{};
-    read_surely(position, [](const PerAxis&) { return true; });
-    if (resumes_)
-      follower_.resumed(axes, position);
-    else
-      follower_.connected(axes, position);
-    board_.update([&](DriverState& state) {
-      state.description = stage_.description();
-      state.axes.clear();
-      for (std::size_t i = 0; i < kAxes; ++i) {
-        AxisState shown;
-        shown.axis = axes[i];
-        shown.axis.min_nm = follower_.from_nm(i);
-        shown.axis.max_nm = follower_.to_nm(i);
-        if (follower_.last_target_nm()) shown.target_nm = (*follower_.last_target_nm())[i];
-        state.axes.push_back(std::move(shown));
-      }
-    });
+    const std::vector<Axis> found = call([&] { return stage_.connect(); });
+    if (found.size() != axes())
+      throw StageError(fmt::format("{} axes are there; {} are needed", found.size(), axes()));
+    PerStage position{};
+    read_surely(position, [](const Followed&, const PerAxis&) { return true; });
+    for (Followed& one : groups_) {
+      const std::span<const Axis> own(&found[one.first], one.letters.size());
+      if (resumes_)
+        one.follower.resumed(own, part_of(position, one));
+      else
+        one.follower.connected(own, part_of(position, one));
+      one.board.update([&](DriverState& state) {
+        state.description = stage_.description();
+        state.axes.clear();
+        for (std::size_t i = 0; i < own.size(); ++i) {
+          AxisState shown{
+              .letter = one.letters[i], .axis = own[i], .position_nm = {}, .target_nm = {}};
+          shown.axis.min_nm = one.follower.from_nm(i);
+          shown.axis.max_nm = one.follower.to_nm(i);
+          if (one.follower.last_target_nm()) shown.target_nm = (*one.follower.last_target_nm())[i];
+          state.axes.push_back(std::move(shown));
+        }
+      });
+      one.refuses = one.unconfirmed = false;
+    }
     condition_ = Condition::Ready;
-    refuses_ = unconfirmed_ = false;
     read_position();
     ask_health();
   } catch (const Starting& error) {
@@ -148,18 +202,18 @@ void Driver::connect() {
   pause_ns_ = 0;
   told_.clear();
   std::uint64_t failed = 0;
-  board_.update([&](DriverState& state) {
+  update_all([&](DriverState& state) {
     state.connected = state.ever_connected = true;
     state.trouble.clear();
     failed = std::exchange(state.failed_attempts, 0);
     state.refuses = false;
   });
-  const Controller& controller = config_.controller;
+  const Controller& controller = controller_of(config_, letters_of(config_.motion.axes));
   spdlog::info("connected to {} ({}){}",
                controller.device.empty() ? controller.command : controller.device,
                stage_.description(),
                failed > 0 ? fmt::format(" after {} attempts that failed", failed) : "");
-  changed();
+  all_changed();
 }
 
 void Driver::lost(const std::string& why) {
@@ -170,16 +224,16 @@ void Driver::lost(const std::string& why) {
   pause_ns_ = pause_ns_ == 0 ? least_ns : std::min(2 * pause_ns_, most_ns);
   next_attempt_ns_ = clock_() + pause_ns_;
   tell_away(why);
-  board_.update([](DriverState& state) { ++state.failed_attempts; });
+  update_all([](DriverState& state) { ++state.failed_attempts; });
   if (why != told_) spdlog::warn("no controller: {}; trying again", why);
   told_ = why;
-  changed();
+  all_changed();
 }
 
 void Driver::tell_away(const std::string& why) {
   connected_ = false;
   condition_ = Condition::Disconnected;
-  board_.update([&](DriverState& state) {
+  update_all([&](DriverState& state) {
     state.connected = false;
     state.trouble = why;
     for (AxisState& axis : state.axes) axis.position_nm.reset();
@@ -187,52 +241,81 @@ void Driver::tell_away(const std::string& why) {
   });
 }
 
-void Driver::read(PerAxis& position) {
-  call([&] { stage_.read(position); });
-  if (!(std::abs(position[0]) < kMetre_nm && std::abs(position[1]) < kMetre_nm))  // nor NaN
-    throw StageError(fmt::format("the stage is said to be at {}, {} nm", position[0], position[1]));
+void Driver::read(PerStage& position) {
+  const std::span<double> places(position.data(), axes());
+  call([&] { stage_.read(places); });
+  if (std::ranges::all_of(places, [](double nm) { return std::abs(nm) < kMetre_nm; })) return;
+  std::string text;  // NaN, too
+  for (const double nm : places) text += fmt::format("{}{}", text.empty() ? "" : ", ", nm);
+  throw StageError(fmt::format("the stage is said to be at {} nm", text));
 }
 
 /// One wrong reading is no stage that was moved: one that surprises is read again, up to twice.
-/// @return whether it does not surprise, or two in a row agree within a step
+/// @return of each group whether it does not surprise, or two in a row agree within a step
 template <typename Surprises>
-bool Driver::read_surely(PerAxis& position, Surprises&& surprises) {
+Driver::PerGroup Driver::read_surely(PerStage& position, Surprises&& surprises) {
+  PerGroup sure{};
   read(position);
-  for (int again = 0; again < 2 && surprises(position); ++again) {
-    const PerAxis before = position;
-    read(position);
-    if (std::abs(position[0] - before[0]) <= config_.x.step_limit_nm &&
-        std::abs(position[1] - before[1]) <= config_.y.step_limit_nm)
-      return true;
+  for (std::size_t g = 0; g < groups_.size(); ++g)
+    sure[g] = !surprises(groups_[g], part_of(position, groups_[g]));
+  const auto all_sure = [&] {
+    return std::ranges::all_of(std::span(sure.data(), groups_.size()), std::identity{});
+  };
+  for (int again = 0; again < 2 && !all_sure(); ++again) {
+    PerStage next{};
+    read(next);
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (sure[g]) continue;  // what it said is kept
+      const Followed& one = groups_[g];
+      bool agree = true;
+      for (std::size_t i = 0; i < one.letters.size(); ++i) {
+        double& place = position[one.first + i];
+        const double step_nm = settings_of(config_, one.letters[i]).step_limit_nm;
+        agree = agree && std::abs(next[one.first + i] - place) <= step_nm;
+        place = next[one.first + i];
+      }
+      sure[g] = agree || !surprises(one, part_of(position, one));
+    }
   }
-  return !surprises(position);
+  return sure;
 }
 
-/// @param for_zero  the place is going to be where steps count from
-bool Driver::read_position(bool for_zero) {
+/// @param for_zero  the place is going to be where the group's steps count from
+Driver::PerGroup Driver::read_position(PerGroup for_zero) {
   const std::int64_t asked_ns = clock_();
-  PerAxis position{};
-  const bool base = (for_zero || zero_position_ns_ != 0) && follower_.place_unknown();
-  const bool sure = read_surely(
-      position, [&](const PerAxis& place) { return base || follower_.surprises(place, clock_()); });
-  if (!sure) zero_position_ns_ = 0;
+  PerStage position{};
+  PerGroup base{};
+  for (std::size_t g = 0; g < groups_.size(); ++g)
+    base[g] =
+        (for_zero[g] || groups_[g].zero_position_ns != 0) && groups_[g].follower.place_unknown();
+  const PerGroup sure = read_surely(position, [&](const Followed& one, const PerAxis& place) {
+    return base[static_cast<std::size_t>(&one - groups_.data())] ||
+           one.follower.surprises(place, clock_());
+  });
   const std::int64_t now_ns = clock_();
   position_nm_ = position;
   position_ns_ = now_ns;
-  follower_.seen(position, now_ns);
-  if (now_ns >= rest_look_ns_)
-    rest_look_ns_ =
-        follower_.wants_rest() ? now_ns + kLookAgain_ns : std::numeric_limits<std::int64_t>::max();
-  const std::optional<PerAxis> total = follower_.total_nm(position);
-  board_.update([&](DriverState& state) {
-    for (std::size_t i = 0; i < kAxes; ++i) state.axes[i].position_nm = position[i];
-    state.position_ns = now_ns;
-    state.total_nm = total;
-  });
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    Followed& one = groups_[g];
+    const PerAxis place = part_of(position, one);
+    if (!sure[g]) one.zero_position_ns = 0;
+    one.follower.seen(place, now_ns);
+    if (now_ns >= one.rest_look_ns)
+      one.rest_look_ns = one.follower.wants_rest() ? now_ns + kLookAgain_ns
+                                                   : std::numeric_limits<std::int64_t>::max();
+    const std::optional<PerAxis> total = one.follower.total_nm(place);
+    one.board.update([&](DriverState& state) {
+      for (std::size_t i = 0; i < one.letters.size(); ++i) state.axes[i].position_nm = place[i];
+      state.position_ns = now_ns;
+      state.total_nm = total;
+    });
+  }
   next_position_ns_ = next_question_ns(config_.motion.position_interval_ms, asked_ns);
-  if (const auto axis = follower_.take_in_vain())
-    refuse(fmt::format("{} stays at {:.1f} nm wherever it is sent", kAxisWords[*axis],
-                       position[*axis]));
+  for (Followed& one : groups_) {
+    if (const auto axis = one.follower.take_in_vain())
+      refuse(std::array{&one}, fmt::format("{} stays at {:.1f} nm wherever it is sent",
+                                           one.letters[*axis], position[one.first + *axis]));
+  }
   return sure;
 }
 
@@ -248,7 +331,7 @@ void Driver::ask_health() {
   if (health.condition == Condition::Disconnected) throw StageError(health.text);
   const Condition before = condition_;
   condition_ = health.condition;
-  board_.update([&](DriverState& state) { state.health = health; });
+  update_all([&](DriverState& state) { state.health = health; });
   next_health_ns_ = next_question_ns(config_.motion.health_interval_ms, asked_ns);
   if (condition_ == before) return;
   if (condition_ == Condition::Ready)
@@ -259,162 +342,251 @@ void Driver::ask_health() {
     // Somebody may have moved it meanwhile, and it may have other sensors than before.
     return connect();
   }
-  if (takes_targets(before) && !takes_targets(condition_)) follower_.disobeys();
-  changed();
+  if (takes_targets(before) && !takes_targets(condition_))
+    for (Followed& one : groups_) one.follower.disobeys();
+  all_changed();
 }
 
-void Driver::correction(std::string_view message) {
-  const std::optional<Correction> correction = parse_correction(message);
-  if (!correction) return ignore("they are not as docs/reference/protocol.md says");
-  if (!connected_) return ignore("there is no controller");
-  if (board_.muted.load()) return ignore("another driver reports to driftd");
+void Driver::corrections(std::span<const std::string> messages) {
+  std::vector<Order> orders;
+  for (const std::string& message : messages) {
+    const auto addressee = std::ranges::find_if(
+        groups_, [&](const Followed& one) { return message.starts_with(topic_of(one.group)); });
+    Followed& one = addressee == groups_.end() ? groups_.front() : *addressee;
+    std::optional<Correction> correction = parse_correction(message, one.group);
+    if (!correction)
+      ignore(one, "they are not as docs/reference/protocol.md says");
+    else if (!connected_)
+      ignore(one, "there is no controller");
+    else if (one.board.muted.load())
+      ignore(one, "another driver reports to driftd");
+    else
+      orders.push_back({.one = &one, .correction = *std::move(correction)});
+  }
+  // A controller may refuse all targets of a move for one of them.
+  const bool apart = std::ranges::any_of(groups_, &Followed::refuses);
   try {
-    carry_out(*correction);
+    if (!apart) return carry_out(std::move(orders));
+    for (Order& order : orders) carry_out({std::move(order)});
   } catch (const std::exception& error) {
     lost(error.what());
   }
 }
 
 void Driver::settle() {
-  if (!call([&] { return stage_.prepare(); }))
-    take_back();
-  else if (std::exchange(unconfirmed_, false))
-    recover();
+  if (!call([&] { return stage_.prepare(); })) return take_back();
+  for (Followed& one : groups_)
+    if (std::exchange(one.unconfirmed, false)) recover(one);
 }
 
-void Driver::carry_out(const Correction& correction) {
+void Driver::carry_out(std::vector<Order> orders) {
+  if (orders.empty()) return;
+  if (!connected_) return ignore(*orders.front().one, "there is no controller");
   settle();
-  if (!takes_targets(condition_)) return ignore("the stage would not obey");
-  Verdict verdict = follower_.judge(correction, clock_());
-  if (verdict == Verdict::Move && wants_place(correction)) {
-    if (!read_position(true)) return ignore("the stage's readings differ");  // takes its time
-    if (follower_.takes_zero(correction)) zero_position_ns_ = position_ns_;
+  if (!takes_targets(condition_)) {
+    for (const Order& order : orders) ignore(*order.one, "the stage would not obey");
+    return;
   }
+  read_places(orders);
   const std::int64_t start_ns = clock_();
-  if (verdict == Verdict::Move) verdict = follower_.judge(correction, start_ns);
-  if (verdict != Verdict::Move) return ignore(text_of(verdict));
-  const Target target = follower_.plan(correction, start_ns);
-  follower_.sends();
-  last_move_ns_ = start_ns;
-  zero_position_ns_ = 0;
-  rest_look_ns_ = start_ns + Follower::kAtRest_ns + kMillisecond_ns;
-  stage_.expires_at(correction.expires_ns);
+  std::erase_if(orders, [&](const Order& order) {
+    const Verdict verdict = order.one->follower.judge(order.correction, start_ns);
+    if (verdict != Verdict::Move) ignore(*order.one, text_of(verdict));
+    return verdict != Verdict::Move;
+  });
+  if (!orders.empty()) move(orders, start_ns);
+}
+
+/// Reads where the stage is, which takes its time, if an order needs that. Those go for which the
+/// readings differ.
+void Driver::read_places(std::vector<Order>& orders) {
+  PerGroup wanted{};
+  for (const Order& order : orders) {
+    wanted[static_cast<std::size_t>(order.one - groups_.data())] =
+        order.one->follower.judge(order.correction, clock_()) == Verdict::Move &&
+        wants_place(order);
+  }
+  if (wanted == PerGroup{}) return;
+  const PerGroup sure = read_position(wanted);
+  std::erase_if(orders, [&](const Order& order) {
+    const auto g = static_cast<std::size_t>(order.one - groups_.data());
+    if (!wanted[g]) return false;
+    if (!sure[g]) {
+      ignore(*order.one, "the stage's readings differ");
+      return true;
+    }
+    if (order.one->follower.takes_zero(order.correction))
+      order.one->zero_position_ns = position_ns_;
+    return false;
+  });
+}
+
+void Driver::move(std::vector<Order>& orders, std::int64_t start_ns) {
+  PerStage targets{};
+  targets.fill(kStays);
+  std::int64_t expires_ns = std::numeric_limits<std::int64_t>::max();
   next_move_ns_ =
       start_ns + static_cast<std::int64_t>(kNanosecondsPerSecond / config_.motion.max_rate_hz);
+  for (Followed& one : groups_) one.last_told = false;
+  std::vector<Followed*> told;
+  for (Order& order : orders) {
+    Followed& one = *order.one;
+    order.target = one.follower.plan(order.correction, start_ns);
+    one.follower.sends();
+    one.last_move_ns = start_ns;
+    one.next_move_ns = next_move_ns_;
+    one.last_told = true;
+    one.zero_position_ns = 0;
+    one.rest_look_ns = start_ns + Follower::kAtRest_ns + kMillisecond_ns;
+    for (std::size_t i = 0; i < one.letters.size(); ++i)
+      targets[one.first + i] = order.target.nm[i];
+    expires_ns = std::min(expires_ns, order.correction.expires_ns);
+    told.push_back(&one);
+  }
+  stage_.expires_at(expires_ns);
   try {
-    if (call([&] { return stage_.move_to(target.nm); }))
-      take(target, correction, start_ns);
-    else {
-      follower_.refused(target, start_ns);
-      refuse();
+    if (call([&] { return stage_.move_to(std::span(targets.data(), axes())); })) {
+      for (const Order& order : orders) take(order, start_ns);
+      return;
     }
+    for (const Order& order : orders) order.one->follower.refused(order.target, start_ns);
+    refuse(told);
   } catch (const TooLate& late) {
-    follower_.refused(target, start_ns);
-    if (++halves_ < kHalvesBorne) return ignore(text_of(Verdict::Expired));
-    refuse(late.what());
+    std::vector<Followed*> refused;
+    for (const Order& order : orders) {
+      order.one->follower.refused(order.target, start_ns);
+      if (++order.one->halves < kHalvesBorne)
+        ignore(*order.one, text_of(Verdict::Expired));
+      else
+        refused.push_back(order.one);
+    }
+    if (!refused.empty()) refuse(refused, late.what());
   }
 }
 
-bool Driver::wants_place(const Correction& correction) const {
+bool Driver::wants_place(const Order& order) const {
   const std::int64_t now_ns = clock_();
+  const Followed& one = *order.one;
   // If a correction asked for a reading, but came too late for it, the reading is for the next
   // correction: where reading takes longer than a correction lives, none would ever move the stage.
-  if (follower_.takes_zero(correction)) return now_ns - zero_position_ns_ > kPlaceLasts_ns;
-  const bool at_rest = !last_move_ns_ || now_ns - *last_move_ns_ > Follower::kAtRest_ns;
+  if (one.follower.takes_zero(order.correction))
+    return now_ns - one.zero_position_ns > kPlaceLasts_ns;
+  const bool at_rest = !one.last_move_ns || now_ns - *one.last_move_ns > Follower::kAtRest_ns;
   return at_rest && now_ns - position_ns_ > kPlaceLasts_ns;
 }
 
-void Driver::take(const Target& target, const Correction& correction, std::int64_t start_ns) {
-  follower_.moved(target, start_ns);
+void Driver::take(const Order& order, std::int64_t start_ns) {
+  Followed& one = *order.one;
+  one.follower.moved(order.target, start_ns);
   const std::int64_t now_ns = clock_();
-  board_.latency.record(now_ns - correction.sent_ns);
-  const std::optional<PerAxis> total = follower_.total_nm(position_nm_);
-  board_.update([&](DriverState& state) {
-    for (std::size_t i = 0; i < kAxes; ++i) state.axes[i].target_nm = target.nm[i];
-    state.session = correction.session;
-    state.lock_id = correction.lock_id;
+  one.board.latency.record(now_ns - order.correction.sent_ns);
+  const std::optional<PerAxis> total = one.follower.total_nm(part_of(position_nm_, one));
+  one.board.update([&](DriverState& state) {
+    for (std::size_t i = 0; i < one.letters.size(); ++i)
+      state.axes[i].target_nm = order.target.nm[i];
+    state.session = order.correction.session;
+    state.lock_id = order.correction.lock_id;
     state.total_nm = total;
     ++state.carried_out;
     state.rate.record(now_ns);
   });
-  halves_ = 0;
-  unconfirmed_ = true;
-  tell_range(target);
+  one.halves = 0;
+  one.unconfirmed = true;
+  tell_range(one, order.target);
 }
 
-void Driver::recover() {
-  if (follower_.stays_in_vain()) return;
-  refusal_lasts_ns_ = kRefusalLasts_ns;
-  if (!std::exchange(refuses_, false)) return;
-  board_.update([](DriverState& state) { state.refuses = false; });
+void Driver::recover(Followed& one) {
+  if (one.follower.stays_in_vain()) return;
+  one.refusal_lasts_ns = kRefusalLasts_ns;
+  if (!std::exchange(one.refuses, false)) return;
+  one.board.update([](DriverState& state) { state.refuses = false; });
   spdlog::info("the controller takes targets again");
-  told_refusal_.clear();
-  changed();
+  one.told_refusal.clear();
+  changed(one);
 }
 
+/// Of those that were in the last move.
 void Driver::take_back() {
-  follower_.not_taken();
-  board_.update([&](DriverState& state) {
-    if (std::exchange(unconfirmed_, false)) --state.carried_out;
-    for (std::size_t i = 0; i < kAxes; ++i) {
-      state.axes[i].target_nm.reset();
-      if (follower_.last_target_nm()) state.axes[i].target_nm = (*follower_.last_target_nm())[i];
-    }
-  });
-  refuse();
+  std::vector<Followed*> refused;
+  for (Followed& one : groups_) {
+    if (!one.last_told) continue;
+    one.follower.not_taken();
+    one.board.update([&](DriverState& state) {
+      if (std::exchange(one.unconfirmed, false)) --state.carried_out;
+      for (std::size_t i = 0; i < state.axes.size(); ++i) {
+        state.axes[i].target_nm.reset();
+        if (one.follower.last_target_nm())
+          state.axes[i].target_nm = (*one.follower.last_target_nm())[i];
+      }
+    });
+    refused.push_back(&one);
+  }
+  refuse(refused);
 }
 
-/// @param why empty: the controller is asked
-void Driver::refuse(const std::string& why) {
-  refused_ns_ = clock_();
-  board_.lock_is_over.store(false);
-  board_.update([&](DriverState& state) {
-    if (!refuses_) state.refusal = {};
-    state.refuses = true;
-    ++state.refused;
-  });
-  if (std::exchange(refuses_, true)) return;  // asked for the reason at the first
+/// @param why  empty: the controller is asked
+void Driver::refuse(std::span<Followed* const> ones, const std::string& why) {
+  std::vector<Followed*> newly;
+  for (Followed* const one : ones) {
+    one->refused_ns = clock_();
+    one->board.lock_is_over.store(false);
+    one->board.update([&](DriverState& state) {
+      if (!one->refuses) state.refusal = {};
+      state.refuses = true;
+      ++state.refused;
+    });
+    if (!std::exchange(one->refuses, true)) newly.push_back(one);
+  }
+  if (newly.empty()) return;  // asked for the reason at the first
   if (why.empty()) ask_health();
-  board_.update([&](DriverState& state) {
-    state.refusal = why.empty() ? state.health : Health{.condition = Condition::Error, .text = why};
-  });
-  const std::string told = board_.state().refusal.text;
-  if (told != told_refusal_ || told.empty())
-    spdlog::warn("a target was refused: {}",
-                 told.empty() ? "the controller does not say why" : told);
-  told_refusal_ = told;
-  changed();
+  for (Followed* const one : newly) {
+    one->board.update([&](DriverState& state) {
+      state.refusal =
+          why.empty() ? state.health : Health{.condition = Condition::Error, .text = why};
+    });
+    const std::string told = one->board.state().refusal.text;
+    if (told != one->told_refusal || told.empty())
+      spdlog::warn("a target was refused: {}",
+                   told.empty() ? "the controller does not say why" : told);
+    one->told_refusal = told;
+    changed(*one);
+  }
 }
 
-void Driver::tell_range(const Target& target) {
+void Driver::tell_range(Followed& one, const Target& target) {
   std::string text;
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < one.letters.size(); ++i) {
     if (!target.limited[i].range) continue;
     text += fmt::format("{}{} is at the end of its range, {:.1f} nm on axis {}",
-                        text.empty() ? "" : "; ", kAxisWords[i], target.nm[i],
-                        i == 0 ? config_.x.axis : config_.y.axis);
+                        text.empty() ? "" : "; ", one.letters[i], target.nm[i],
+                        settings_of(config_, one.letters[i]).axis);
   }
-  board_.lock_is_over.store(false);
+  one.board.lock_is_over.store(false);
   const bool limited = !text.empty();
-  if (limited == range_limited_) return;
-  range_limited_ = limited;
-  board_.update([&](DriverState& state) { state.range_text = text; });
+  if (limited == one.range_limited) return;
+  one.range_limited = limited;
+  one.board.update([&](DriverState& state) { state.range_text = text; });
   if (limited) spdlog::warn("{}", text);
-  changed();
+  changed(one);
 }
 
-void Driver::ignore(std::string_view why) {
+void Driver::ignore(Followed& one, std::string_view why) {
   std::uint64_t ignored = 0;
-  board_.update([&](DriverState& state) { ignored = ++state.ignored; });
+  one.board.update([&](DriverState& state) { ignored = ++state.ignored; });
   const std::int64_t now_ns = clock_();
-  if (ignored > 1 && now_ns - told_ignored_ns_ < kTellAgain_ns) return;
-  told_ignored_ns_ = now_ns;
-  spdlog::info("corrections are ignored: {} ({} since the start)", why, ignored);
+  if (ignored > 1 && now_ns - one.told_ignored_ns < kTellAgain_ns) return;
+  one.told_ignored_ns = now_ns;
+  spdlog::info("corrections{} are ignored: {} ({} since the start)",
+               one.group == Group::Axial ? " of z" : "", why, ignored);
 }
 
-void Driver::changed() {
-  ++board_.changes;
+void Driver::changed(Followed& one) {
+  ++one.board.changes;
   nudge_();
+}
+
+void Driver::all_changed() {
+  for (Followed& one : groups_) changed(one);
 }
 
 }  // namespace driftd::stage

@@ -26,7 +26,7 @@ constexpr double kNearEnd = 10;
 
 }  // namespace
 
-Follower::AxisRules Follower::rules_of(const AxisSettings& settings) {
+Follower::AxisRules Follower::rules_of(const AxisSettings& settings, Group group) {
   return {.scale = settings.reversed ? -settings.scale : settings.scale,
           .min_nm = settings.min_nm,
           .max_nm = settings.max_nm,
@@ -34,16 +34,20 @@ Follower::AxisRules Follower::rules_of(const AxisSettings& settings) {
           .rate_nm_per_s = settings.rate_limit_nm_per_s,
           .range_nm = settings.range_limit_nm,
           .from_nm = settings.min_nm,
-          .to_nm = settings.max_nm};
+          .to_nm = settings.max_nm,
+          .fenced = group == Group::Axial};
 }
 
-Follower::Follower(const AxisSettings& x, const AxisSettings& y)
-    : rules_{rules_of(x), rules_of(y)} {
-  place_unknown_.fill(true);
+Follower::Follower(Group group, std::span<const AxisSettings> settings)
+    : letters_(letters_of(group)), count_(letters_.size()) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    rules_[i] = rules_of(settings[i], group);
+    place_unknown_[i] = true;
+  }
 }
 
 void Follower::take_axes(std::span<const Axis> axes) {
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     AxisRules& rules = rules_[i];
     rules.from_nm = std::max(rules.min_nm, axes[i].min_nm);
     rules.to_nm = std::min(rules.max_nm, axes[i].max_nm);
@@ -52,8 +56,8 @@ void Follower::take_axes(std::span<const Axis> axes) {
     if (!(rules.from_nm < rules.to_nm)) {
       throw StageError(fmt::format(
           "axis {} travels from {} to {} nm: that has nothing of {}.min_nm {} to {}.max_nm {}",
-          axes[i].name, axes[i].min_nm, axes[i].max_nm, i == 0 ? 'x' : 'y', rules.min_nm,
-          i == 0 ? 'x' : 'y', rules.max_nm));
+          axes[i].name, axes[i].min_nm, axes[i].max_nm, letters_[i], rules.min_nm, letters_[i],
+          rules.max_nm));
     }
   }
 }
@@ -61,14 +65,14 @@ void Follower::take_axes(std::span<const Axis> axes) {
 void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm) {
   take_axes(axes);
   before_.reset();
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     Place& place = places_[i];
     if (place.offset_nm || place_unknown_[i] || !rules_[i].closed_loop) continue;
     place.offset_nm = behind_nm_[i];  // it never rested
     place.offset_in_doubt = true;
   }
   compare(position_nm, {});
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     Place& place = places_[i];
     if (place_unknown_[i]) place.offset_nm.reset();  // found elsewhere
     // The line broke in a move: the step counts from here, the zero stays.
@@ -80,7 +84,7 @@ void Follower::connected(std::span<const Axis> axes, const PerAxis& position_nm)
 
 void Follower::resumed(std::span<const Axis> axes, const PerAxis& position_nm) {
   PerAxis slack_nm{};
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     const bool blind = !rules_[i].closed_loop && !axes[i].closed_loop;
     const double moved_nm = std::abs(position_nm[i] - disobeyed_nm_[i]);
     if (blind && moved_nm <= rules_[i].step_nm)
@@ -94,7 +98,7 @@ void Follower::resumed(std::span<const Axis> axes, const PerAxis& position_nm) {
 /// Targets that were taken may never have arrived, and be no place to learn an offset from.
 void Follower::may_be_at(const PerAxis& position_nm) {
   rest_unseen_ = false;
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     Place& place = places_[i];
     rest_[i] = {.position_nm = position_nm[i], .target_nm = place.base_nm};
     if (place_unknown_[i] || !rules_[i].closed_loop) continue;
@@ -104,7 +108,7 @@ void Follower::may_be_at(const PerAxis& position_nm) {
 
 PerAxis Follower::slack_nm(std::int64_t now_ns) const {
   PerAxis slack_nm{};
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     const bool offset_known = places_[i].offset_nm && !places_[i].offset_in_doubt;
     const bool may_be_off = !at_rest(now_ns) || (may_tell_offset(now_ns) && !offset_known);
     // Without a sensor nothing tells that the stage is elsewhere than it was sent.
@@ -126,7 +130,7 @@ bool Follower::may_tell_offset(std::int64_t now_ns) const {
 
 bool Follower::surprises(const PerAxis& position_nm, std::int64_t now_ns) const {
   const PerAxis slack_nm = this->slack_nm(now_ns);
-  for (std::size_t i = 0; i < kAxes; ++i)
+  for (std::size_t i = 0; i < count_; ++i)
     if (!place_unknown_[i] && is_away(i, position_nm[i], slack_nm[i])) return true;
   return false;
 }
@@ -136,7 +140,7 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
   if (at_rest(now_ns) && !may_tell) rest_unseen_ = false;
   const std::array<bool, kAxes> unknown = place_unknown_;
   compare(position_nm, slack_nm(now_ns));
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     // It was on its way when it seemed to rest.
     if (place_unknown_[i] && !unknown[i] && learnt_ns_ && now_ns - *learnt_ns_ < kJustAtRest_ns)
       places_[i].offset_nm = before_ ? before_->places[i].offset_nm : std::nullopt;
@@ -147,7 +151,7 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
 
 /// Where it never rests: what two looks in a row say is that of the sensor.
 void Follower::note_behind() {
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     const Place& place = places_[i];
     if (place_unknown_[i] || behind_nm_[i] || place.lowest_nm != place.highest_nm) continue;
     const double behind_nm = position_nm_[i] - place.base_nm;
@@ -161,7 +165,7 @@ void Follower::note_behind() {
 bool Follower::is_still(const PerAxis& position_nm, std::int64_t now_ns) {
   if (first_ns_ && now_ns - *first_ns_ < kApart_ns) return false;
   bool still = first_ns_.has_value();
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     const bool moves = !(std::abs(position_nm[i] - first_nm_[i]) <= kStill_nm);
     if (rules_[i].closed_loop && moves) still = false;
   }
@@ -173,7 +177,7 @@ bool Follower::is_still(const PerAxis& position_nm, std::int64_t now_ns) {
 void Follower::learn(const PerAxis& position_nm, std::int64_t now_ns) {
   rest_unseen_ = false;
   learnt_ns_ = now_ns;
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     if (!rules_[i].closed_loop || place_unknown_[i]) continue;
     Place& place = places_[i];
     Rest& rest = rest_[i];
@@ -193,7 +197,7 @@ void Follower::learn(const PerAxis& position_nm, std::int64_t now_ns) {
 }
 
 std::optional<std::size_t> Follower::take_in_vain() {
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     if (rest_[i].in_vain >= kRestsBorne && !std::exchange(rest_[i].told, true)) return i;
   }
   return std::nullopt;
@@ -211,7 +215,7 @@ bool Follower::is_away(std::size_t axis, double position_nm, double slack_nm) co
 
 void Follower::compare(const PerAxis& position_nm, const PerAxis& slack_nm) {
   position_nm_ = position_nm;
-  for (std::size_t i = 0; i < kAxes; ++i)
+  for (std::size_t i = 0; i < count_; ++i)
     if (is_away(i, position_nm[i], slack_nm[i])) place_unknown_[i] = true;
 }
 
@@ -236,7 +240,7 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
   session_ = correction.session;
   lock_id_ = correction.lock_id;
   Target target;
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     const double total_nm = rules_[i].scale * correction.total_nm[i];
     const double delta_nm = rules_[i].scale * correction.delta_nm[i];
     Place& place = places_[i];
@@ -248,9 +252,10 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
       rest_[i].target_nm = place.base_nm;
       behind_nm_[i] = last_behind_nm_[i] = std::nullopt;
       zero_nm_[i] = place.base_nm - (total_nm - delta_nm);
+      fence_nm_[i] = place.base_nm;
       place_unknown_[i] = false;
     } else if (new_lock) {
-      zero_nm_[i] = place.base_nm;
+      zero_nm_[i] = fence_nm_[i] = place.base_nm;
     }
     target.nm[i] = limit(i, zero_nm_[i] + total_nm, now_ns, target.limited[i]);
   }
@@ -269,6 +274,9 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
     return std::clamp(nm, low_nm, high_nm);
   };
   double target_nm = bounded(wanted_nm, zero_nm - rules.range_nm, zero_nm + rules.range_nm);
+  if (rules.fenced)
+    target_nm =
+        bounded(target_nm, fence_nm_[axis] - rules.range_nm, fence_nm_[axis] + rules.range_nm);
   target_nm = bounded(target_nm, rules.from_nm, rules.to_nm);
   limited.range = std::abs(target_nm - wanted_nm) > rules.near_nm;
   double most_nm = rules.step_nm;
@@ -291,7 +299,7 @@ void Follower::moved(const Target& target, std::int64_t now_ns) {
   before_ = {.places = places_, .last_nm = last_nm_};
   first_ns_.reset();
   last_nm_ = target.nm;
-  for (std::size_t i = 0; i < kAxes; ++i) {
+  for (std::size_t i = 0; i < count_; ++i) {
     places_[i].is_at(target.nm[i]);
     places_[i].was_sent = true;
   }
@@ -311,7 +319,7 @@ void Follower::not_taken() {
 void Follower::refused(const Target& target, std::int64_t now_ns) {
   before_.reset();
   rest_unseen_ = false;
-  for (std::size_t i = 0; i < kAxes; ++i) places_[i].may_be_at(target.nm[i]);
+  for (std::size_t i = 0; i < count_; ++i) places_[i].may_be_at(target.nm[i]);
   last_ns_ = now_ns;
   under_way_ = false;
 }
@@ -319,7 +327,7 @@ void Follower::refused(const Target& target, std::int64_t now_ns) {
 std::optional<PerAxis> Follower::total_nm(const PerAxis& position_nm) const {
   if (!session_) return std::nullopt;
   PerAxis total{};
-  for (std::size_t i = 0; i < kAxes; ++i)
+  for (std::size_t i = 0; i < count_; ++i)
     total[i] = (position_nm[i] - zero_nm_[i]) / rules_[i].scale;
   return total;
 }

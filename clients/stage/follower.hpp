@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
-// What a correction means for the stage: whether it counts, where its zero lies, and how far the
-// limits let it go. Knows neither sockets nor a controller. Owned and called by the thread that
-// owns the Stage. Lengths are on the controller's axes, corrections' own apart.
+// What the corrections of one group of axes mean for the stage: whether they count, where their
+// zero lies, and how far the limits let them go. Knows neither sockets nor a controller. Owned and
+// called by the thread that owns the Stage. Lengths are on the controller's axes, corrections' own
+// apart.
 //
 // The zero of a lock is where the stage was told last before it. Where nobody knows that (this
 // program started in mid-lock, the controller came back with the stage elsewhere, somebody else
 // moved it), the zero is taken so that the first correction moves by no more than what is new in
 // it: the present position - (total - delta). Sensors may stand off from the targets: they are only
 // asked how far the stage has moved, and the last target says from where.
+//
+// An axis of z, which may carry an objective to a cover glass, goes no farther than its range from
+// where it was at its lock's first correction either, whatever that says of its zero.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +20,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "clients/stage/config.hpp"
 #include "clients/stage/correction.hpp"
@@ -45,9 +50,10 @@ class Follower {
   /// A stage that was not told anything for so long does not move any more.
   static constexpr std::int64_t kAtRest_ns = 200'000'000;
 
-  Follower(const AxisSettings& x, const AxisSettings& y);
+  /// @param settings  of each axis of the group
+  Follower(Group group, std::span<const AxisSettings> settings);
 
-  /// After each connect().
+  /// After each connect(), of the group's axes as all that follows.
   /// @throws StageError when the configured range has nothing in common with the travel
   void connected(std::span<const Axis> axes, const PerAxis& position_nm);
   /// The stage does not obey from now on, as with a servo off.
@@ -104,6 +110,7 @@ class Follower {
     double from_nm = 0, to_nm = 0;  ///< min_nm to max_nm within the travel
     double near_nm = 0;             ///< outside by no more it is at the end
     bool closed_loop = true;
+    bool fenced = false;  ///< the range counts from where the axis was, too
   };
   /// Where an axis is, as far as anybody knows: what a target changes, and a late refusal brings
   /// back.
@@ -130,7 +137,7 @@ class Follower {
     int in_vain = 0;    ///< rests in a row at which the position was the same
     bool told = false;  ///< that, of this one
   };
-  static AxisRules rules_of(const AxisSettings& settings);
+  static AxisRules rules_of(const AxisSettings& settings, Group group);
   void take_axes(std::span<const Axis> axes);
   /// Marks the axes that are farther from where they should be than a step and `slack_nm`.
   void compare(const PerAxis& position_nm, const PerAxis& slack_nm);
@@ -145,10 +152,12 @@ class Follower {
   bool is_new_lock(const Correction& correction) const;
   double limit(std::size_t axis, double wanted_nm, std::int64_t now_ns, Limited& limited) const;
 
-  std::array<AxisRules, kAxes> rules_;
+  std::string_view letters_;
+  std::size_t count_;  ///< of axes: what is behind them in the arrays stays as it is
+  std::array<AxisRules, kAxes> rules_{};
   PerAxis position_nm_{};
-  PerAxis disobeyed_nm_{};                 ///< where it was then
-  std::array<bool, kAxes> place_unknown_;  ///< the next zero comes from the position
+  PerAxis disobeyed_nm_{};                   ///< where it was then
+  std::array<bool, kAxes> place_unknown_{};  ///< the next zero comes from the position
   std::array<Place, kAxes> places_;
   std::optional<std::int64_t> learnt_ns_;  ///< when one was learnt last
   std::optional<std::int64_t> first_ns_;   ///< of the first of two readings at rest
@@ -164,6 +173,7 @@ class Follower {
   bool under_way_ = false;    ///< a target was sent, and not answered
   bool rest_unseen_ = false;  ///< the stage was not seen at rest since the last move
   PerAxis zero_nm_{};
+  PerAxis fence_nm_{};  ///< where the axis was when that zero was taken
   std::optional<PerAxis> last_nm_;
   std::optional<std::int64_t> last_ns_;  ///< when last_nm_ was taken
   std::optional<std::string> session_;

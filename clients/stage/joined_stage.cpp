@@ -3,6 +3,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "clients/stage/interface/faults.hpp"
@@ -10,50 +12,72 @@
 namespace driftd::stage {
 
 std::vector<Axis> JoinedStage::connect() {
-  std::vector<Axis> axes;
-  for (const auto& part : parts_) {
-    const std::vector<Axis> own = part->connect();
-    if (own.size() != 1)
-      throw StageError(
-          fmt::format("{} has {} axes; 1 was asked for", part->description(), own.size()));
-    axes.push_back(own.front());
+  std::vector<Axis> axes(letters_.size());
+  for (const Part& part : parts_) {
+    std::vector<Axis> own = part.stage->connect();
+    if (own.size() != part.letters.size())
+      throw StageError(fmt::format("{} has {} axes; {} {} asked for", part.stage->description(),
+                                   own.size(), part.letters.size(),
+                                   part.letters.size() == 1 ? "was" : "were"));
+    for (std::size_t i = 0; i < own.size(); ++i)
+      axes[letters_.find(part.letters[i])] = std::move(own[i]);
   }
   return axes;
 }
 
 std::string JoinedStage::description() const {
-  return parts_[0]->description() + " and " + parts_[1]->description();
+  std::string text;
+  for (const Part& part : parts_) text += (text.empty() ? "" : " and ") + part.stage->description();
+  return text;
 }
 
 bool JoinedStage::prepare() {
-  const bool x = parts_[0]->prepare();
-  const bool y = parts_[1]->prepare();
-  return x && y;
+  bool taken = true;
+  for (const Part& part : parts_) taken = part.stage->prepare() && taken;
+  return taken;
 }
 
 bool JoinedStage::move_to(std::span<const double> nm) {
-  const bool x = parts_[0]->move_to(nm.first(1));
-  if (clock_() > expires_ns_) throw TooLate();
-  const bool y = parts_[1]->move_to(nm.last(1));
-  return x && y;
+  bool taken = true;
+  const Part* last = nullptr;
+  for (const Part& part : parts_) {
+    std::array<double, kMostAxes> own{};
+    for (std::size_t i = 0; i < part.letters.size(); ++i)
+      own[i] = nm[letters_.find(part.letters[i])];
+    const std::span<const double> targets(own.data(), part.letters.size());
+    if (std::ranges::all_of(targets, stays)) continue;
+    if (last != nullptr && clock_() > expires_ns_)
+      throw TooLate(fmt::format(
+          "the controller of {} takes longer than a correction lives, and {} is not told",
+          last->letters, part.letters));
+    taken = part.stage->move_to(targets) && taken;
+    last = &part;
+  }
+  return taken;
 }
 
 void JoinedStage::read(std::span<double> nm) {
-  parts_[0]->read(nm.first(1));
-  parts_[1]->read(nm.last(1));
+  for (const Part& part : parts_) {
+    std::array<double, kMostAxes> own{};
+    part.stage->read(std::span(own.data(), part.letters.size()));
+    for (std::size_t i = 0; i < part.letters.size(); ++i)
+      nm[letters_.find(part.letters[i])] = own[i];
+  }
 }
 
 Health JoinedStage::health() {
-  Health worst = parts_[0]->health();
-  Health y = parts_[1]->health();
-  const bool on_target = worst.on_target && y.on_target;
-  const bool tells = worst.tells_on_target && y.tells_on_target;
-  if (rank(y.condition) > rank(worst.condition)) std::swap(worst, y);
-  if (y.condition != Condition::Ready && !y.text.empty())
-    worst.text += (worst.text.empty() ? "" : "; ") + y.text;
-  if (worst.error == 0) worst.error = y.error;
-  worst.on_target = on_target;
-  worst.tells_on_target = tells;
+  Health worst = parts_.front().stage->health();
+  for (std::size_t i = 1; i < parts_.size(); ++i) {
+    Health other = parts_[i].stage->health();
+    const bool on_target = worst.on_target && other.on_target;
+    const bool tells = worst.tells_on_target && other.tells_on_target;
+    if (rank(other.condition) > rank(worst.condition)) std::swap(worst, other);
+    if (other.condition != Condition::Ready && !other.text.empty())
+      worst.text += (worst.text.empty() ? "" : "; ") + other.text;
+    if (worst.error == 0) worst.error = other.error;
+    worst.on_target = on_target;
+    worst.tells_on_target = tells;
+  }
   return worst;
 }
 

@@ -57,10 +57,10 @@ int main(int argc, char** argv) {
   }
   driftd::stage::Config config;
   driftd::config::Origins origins;
-  std::unique_ptr<driftd::stage::Stage> stage;
+  std::vector<driftd::stage::PartOfStage> parts;
   try {
     config = driftd::stage::load(file, &origins);
-    stage = driftd::stage::make_stage(config);
+    parts = driftd::stage::make_parts(config);
   } catch (const driftd::config::ConfigError& error) {
     std::cerr << error.what() << '\n';
     return ExitCode::Configuration;
@@ -75,7 +75,7 @@ int main(int argc, char** argv) {
   spdlog::info("configuration: {}", driftd::config::with_drop_ins(file, origins));
   block_signals();
   try {
-    return driftd::stage::run(config, std::move(stage));
+    return driftd::stage::run(config, std::move(parts));
   } catch (const std::exception& error) {
     spdlog::critical("internal failure: {}", error.what());
     return ExitCode::Internal;

@@ -3,8 +3,11 @@
 // to do next, whichever comes first. Ends when told to; the stage then stays where it is.
 #pragma once
 
+#include <deque>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 #include <zmq.hpp>
 
 #include "clients/stage/driver.hpp"
@@ -15,7 +18,9 @@ namespace driftd::stage {
 class PortThread {
  public:
   /// Starts it. All references outlive it. @throws std::system_error
-  PortThread(Driver& driver, const Board& board, zmq::context_t& context, const Config& config);
+  /// @param boards  the driver's
+  PortThread(Driver& driver, std::span<Board* const> boards, zmq::context_t& context,
+             const Config& config);
   /// Waits until the controller's present answer has come.
   ~PortThread();
   PortThread(const PortThread&) = delete;
@@ -25,8 +30,12 @@ class PortThread {
   const std::string& refused_scheduling() const { return refused_scheduling_; }
 
  private:
-  void run(Driver& driver, const Board& board, CorrectionSocket& corrections) const;
-  void wait(void* socket, std::int64_t until_ns) const;
+  using Sockets = std::deque<CorrectionSocket>;
+  void run(Driver& driver, Sockets& sockets) const;
+  std::vector<std::string> newest(const Driver& driver, Sockets& sockets) const;
+  void wait(std::span<CorrectionSocket* const> sockets, std::int64_t until_ns) const;
+
+  const std::vector<Board*> boards_;
 
   int stop_fd_;
   int timer_fd_;

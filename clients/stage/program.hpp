@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// driftd-stage from its configuration to its end: the thread that moves the stage, and on the main
+// driftd-stage from its configuration to its end: the threads that move the stages, and on the main
 // thread reports to the daemon, signals, systemd and the log.
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "clients/stage/config.hpp"
 #include "clients/stage/interface/stage.hpp"
@@ -18,11 +19,19 @@ enum ExitCode : int {
   RealTime = 4,
 };
 
-/// The controllers that the configuration names, as one stage.
+/// The controllers of the axes in use, as one stage.
 /// @throws std::invalid_argument what the driver cannot use
 std::unique_ptr<Stage> make_stage(const Config& config);
 
+/// What is driven by itself.
+struct PartOfStage {
+  Config config;
+  std::unique_ptr<Stage> stage;
+};
+/// @throws as make_stage()
+std::vector<PartOfStage> make_parts(const Config& config);
+
 /// Runs until SIGTERM or SIGINT, which must be blocked, and SIGUSR1 with them.
-ExitCode run(const Config& config, std::unique_ptr<Stage> stage);
+ExitCode run(const Config& config, std::vector<PartOfStage> parts);
 
 }  // namespace driftd::stage

@@ -4,7 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <array>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,8 +14,6 @@ using Json = nlohmann::ordered_json;
 
 /// Longer than any answer, shorter than what the daemon calls silence.
 constexpr std::int64_t kNoAnswer_ns = 300'000'000;
-
-constexpr std::array<const char*, kAxes> kAxisWords = {"x", "y"};
 
 std::string_view word_of(Condition condition) {
   switch (condition) {
@@ -59,9 +56,8 @@ Json or_null(const std::optional<T>& value) {
 
 Json axes_json(const DriverState& state) {
   Json axes = Json::array();
-  for (std::size_t i = 0; i < state.axes.size(); ++i) {
-    const AxisState& shown = state.axes[i];
-    axes.push_back({{"axis", kAxisWords[i]},
+  for (const AxisState& shown : state.axes) {
+    axes.push_back({{"axis", std::string(1, shown.letter)},
                     {"name", shortened(shown.axis.name)},
                     {"min_nm", shown.axis.min_nm},
                     {"max_nm", shown.axis.max_nm},
@@ -110,10 +106,7 @@ std::string report_json(const Introduction& introduction, DriverState state,
   Standing standing = stage::standing(state, waits_ns);
   if (ended) standing = {"stopped", "the driver has ended; the stage stays where it is", 0};
   const bool tells = state.connected && state.health.tells_on_target;
-  const auto part_of_total = [&](std::size_t i) {
-    return state.total_nm ? Json((*state.total_nm)[i]) : Json(nullptr);
-  };
-  const Json report = {
+  Json report = {
       {"command", "stage"},
       {"instance", introduction.instance},
       {"driver", introduction.driver},
@@ -125,16 +118,23 @@ std::string report_json(const Introduction& introduction, DriverState state,
       {"error", standing.error},
       {"on_target", tells ? Json(state.health.on_target) : Json(nullptr)},
       {"time_ns", state.position_ns != 0 ? state.position_ns : now_ns},
-      {"session", or_null(state.session)},
-      {"lock_id", state.session ? Json(state.lock_id) : Json(nullptr)},
-      {"total_x_nm", part_of_total(0)},
-      {"total_y_nm", part_of_total(1)},
+  };
+  const std::string of = introduction.group == Group::Axial ? "z_" : "";
+  report[of + "session"] = or_null(state.session);
+  report[of + "lock_id"] = state.session ? Json(state.lock_id) : Json(nullptr);
+  std::size_t i = 0;
+  for (const char letter : letters_of(introduction.group)) {
+    report[std::string("total_") + letter + "_nm"] =
+        state.total_nm ? Json((*state.total_nm)[i]) : Json(nullptr);
+    ++i;
+  }
+  report.update(Json{
       {"carried_out", state.carried_out},
       {"ignored", state.ignored},
       {"refused", state.refused},
       {"rate_hz", state.rate.per_second(now_ns)},
       {"latency_us", latency_json(latency)},
-  };
+  });
   return report.dump();
 }
 

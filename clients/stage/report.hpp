@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The driver's report to the daemon (docs/reference/protocol.md, command `stage`), and the lines
+// A group's report to the daemon (docs/reference/protocol.md, command `stage`), and the lines
 // that people read. Pure.
 #pragma once
 
@@ -17,6 +17,7 @@ struct Introduction {
   std::string instance;  ///< 16 hex digits, new at each start
   std::string driver;
   double max_rate_hz = 0;
+  Group group = Group::Lateral;
 };
 
 /// Sums up all that the state knows in one word and the reason.

@@ -39,12 +39,13 @@ void DaemonEndpoint::look(zmq::socket_t& socket, bool heard, std::int64_t now_ns
   }
 }
 
-CorrectionSocket::CorrectionSocket(zmq::context_t& context, const std::string& endpoint)
+CorrectionSocket::CorrectionSocket(zmq::context_t& context, const std::string& endpoint,
+                                   Group group)
     : socket_(context, zmq::socket_type::sub), endpoint_(endpoint) {
   socket_.set(zmq::sockopt::linger, 0);
   socket_.set(zmq::sockopt::conflate, 1);
   socket_.set(zmq::sockopt::reconnect_ivl, kReconnectMs);
-  socket_.set(zmq::sockopt::subscribe, "correction ");
+  socket_.set(zmq::sockopt::subscribe, std::string(topic_of(group)));
 }
 
 void CorrectionSocket::look(bool answers, std::int64_t now_ns) {
@@ -88,7 +89,8 @@ std::optional<DaemonWord> ReportSocket::receive() {
   return DaemonWord{.ok = body["ok"].get<bool>(),
                     .code = text_at(body, "code"),
                     .error = text_at(body, "error"),
-                    .state = text_at(body, "state")};
+                    .state = text_at(body, "state"),
+                    .z_state = text_at(body, "z_state")};
 }
 
 std::string ReportSocket::trouble(std::int64_t now_ns) const {

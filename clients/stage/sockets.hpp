@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The two ZeroMQ sockets of driftd-stage: one that hears corrections, one that tells the daemon how
-// the stage does. Both look for a daemon that is not there yet and find it again after a restart;
-// neither ever waits. Each is made, called and destroyed by one thread.
+// The ZeroMQ sockets of driftd-stage, two for each group of axes: one that hears corrections, one
+// that tells the daemon how the stage does. Both look for a daemon that is not there yet and find
+// it again after a restart; neither ever waits. Each is made, called and destroyed by one thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <zmq.hpp>
+
+#include "clients/stage/correction.hpp"
 
 namespace driftd::stage {
 
@@ -31,9 +33,10 @@ class DaemonEndpoint {
   std::int64_t next_look_ns_ = 0;
 };
 
+/// It keeps the newest message alone, hence a socket for each topic.
 class CorrectionSocket {
  public:
-  CorrectionSocket(zmq::context_t& context, const std::string& endpoint);
+  CorrectionSocket(zmq::context_t& context, const std::string& endpoint, Group group);
   /// @param answers  the daemon is alive, though no correction comes. Where it is again, it may be
   ///     another one, at another place
   void look(bool answers, std::int64_t now_ns);
@@ -53,6 +56,7 @@ struct DaemonWord {
   bool ok = false;
   std::string code, error;  ///< of a refusal
   std::string state;        ///< of the lock
+  std::string z_state;      ///< of the lock of z, where there is one
 };
 
 class ReportSocket {

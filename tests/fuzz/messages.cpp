@@ -44,8 +44,8 @@ void show(const clients::DaemonView& view) {
   require(!view.one_line(kNowNs).empty(), "a view says something");
 }
 
-void check_correction(const std::string& message) {
-  const auto correction = stage::parse_correction(message);
+void check_correction(const std::string& message, stage::Group group) {
+  const auto correction = stage::parse_correction(message, group);
   if (!correction) return;
   require(!correction->session.empty() && correction->lock_id >= 0 && correction->sent_ns >= 0 &&
               correction->expires_ns >= 0,
@@ -71,7 +71,7 @@ void write_correction(Choices choices) {
   const auto& delta_nm = record.correction.delta_nm;
   const bool good = std::ranges::all_of(std::array{total_nm.x, total_nm.y, delta_nm.x, delta_nm.y},
                                         [](double nm) { return std::abs(nm) < 0.9e9; });
-  const auto read = stage::parse_correction(message);
+  const auto read = stage::parse_correction(message, stage::Group::Lateral);
   if (!good) return;
   require(read.has_value() && read->lock_id == static_cast<std::int64_t>(record.lock_id) &&
               read->expires_ns == record.expires_ns &&
@@ -123,7 +123,8 @@ void messages(Bytes bytes) {
       for (const auto format : {exporter::Format::Prometheus, exporter::Format::OpenMetrics})
         check_exposition(exporter::exposition(watch.document(kNowNs), format));
     }
-    check_correction(line);
+    check_correction(line, stage::Group::Lateral);
+    check_correction(line, stage::Group::Axial);
     check_request_to_simulator(line);
     const auto outcome = stage.read(line, kNowNs, target_nm, target_nm);
     require(outcome != simulator::CorrectionReader::Outcome::Move ||

@@ -44,7 +44,7 @@ class CMMCore:
 
     def __init__(self):
         self._devices: dict[str, _Device] = {}
-        self._xy = ""
+        self._xy = self._focus = ""
 
     def _called(self, *call):
         CMMCore.test_calls.append(call)
@@ -87,10 +87,12 @@ class CMMCore:
                 self._devices[line[1]] = _Device(*line[1:4])
             elif line[:3] == ["Property", "Core", "XYStage"]:
                 self._xy = line[3]
+            elif line[:3] == ["Property", "Core", "Focus"]:
+                self._focus = line[3]
 
     def unloadAllDevices(self):
         self._called("unloadAllDevices")
-        self._devices, self._xy = {}, ""
+        self._devices, self._xy, self._focus = {}, "", ""
 
     def getLoadedDevices(self):
         return (*self._devices, "Core")
@@ -102,6 +104,9 @@ class CMMCore:
 
     def getXYStageDevice(self):
         return self._xy
+
+    def getFocusDevice(self):
+        return self._focus
 
     def getDeviceLibrary(self, label):
         _texts("getDeviceLibrary", label)

@@ -31,6 +31,14 @@ REPORT = {"command": (TEXT, False), "instance": (TEXT, False), "driver": (TEXT, 
           "lock_id": (COUNT, True), "total_x_nm": (NUMBER, True), "total_y_nm": (NUMBER, True),
           "carried_out": (COUNT, False), "ignored": (COUNT, False), "refused": (COUNT, False),
           "rate_hz": (NUMBER, False), "latency_us": ("dict", False)}
+#: The same of z.
+REPORT_OF_Z = {key: kind for key, kind in REPORT.items()
+               if key not in ("session", "lock_id", "total_x_nm", "total_y_nm")} | {
+                   "z_session": (TEXT, True), "z_lock_id": (COUNT, True), "total_z_nm": (NUMBER, True)}
+
+
+def is_of_z(report: dict) -> bool:
+    return "total_z_nm" in report
 
 
 def _wrong(value: dict, fields: dict, where: str) -> list[str]:
@@ -54,7 +62,8 @@ def mistakes(data: bytes) -> list[str]:
     if len(data) > 4096:
         return [f"{len(data)} bytes; a request has at most 4096"]
     report = json.loads(data, parse_constant=no_constant)
-    wrong = _wrong(report, REPORT, "")
+    of_z = is_of_z(report)
+    wrong = _wrong(report, REPORT_OF_Z if of_z else REPORT, "")
     if wrong:
         return wrong
     wrong += _wrong(report["latency_us"], LATENCY, "latency_us/")
@@ -64,11 +73,12 @@ def mistakes(data: bytes) -> list[str]:
         wrong.append(f"instance {report['instance']}")
     if report["command"] != "stage" or report["state"] not in STATES:
         wrong.append(f"{report['command']} {report['state']}")
-    if [axis.get("axis") for axis in report["axes"]] not in (["x", "y"], []):
+    if [axis.get("axis") for axis in report["axes"]] not in (["z"] if of_z else ["x", "y"], []):
         wrong.append(f"axes {report['axes']}")
     if (report["latency_us"]["n"] == 0) != (report["latency_us"]["p50"] is None):
         wrong.append(f"latency {report['latency_us']}")
-    if (report["session"] is None) != (report["lock_id"] is None):
+    z_ = "z_" if of_z else ""
+    if (report[z_ + "session"] is None) != (report[z_ + "lock_id"] is None):
         wrong.append("session or lock_id alone")
     if report["state"] == "ready" and not (report["axes"] and report["time_ns"] is not None):
         wrong.append("ready without axes or a position")
@@ -140,6 +150,15 @@ class StageDaemon:
             "sent_ns": now_ns - round(age_ms * 1e6), "expires_ns": now_ns + round(left_ms * 1e6),
             "total_x_nm": total[0], "total_y_nm": total[1],
             "delta_x_nm": delta[0], "delta_y_nm": delta[1], **changes}).encode())
+
+    def send_axial(self, total=0.0, delta=None, *, session="a" * 16, lock_id=2, left_ms=60_000.0, **changes) -> None:
+        """A correction of z."""
+        now_ns = time.monotonic_ns()
+        self.send_bytes(b"axial " + json.dumps({
+            "v": 1, "seq": 1, "session": session, "lock_id": lock_id, "frame_id": 1, "camera_time_ns": now_ns,
+            "arrival_ns": now_ns, "sent_ns": now_ns, "expires_ns": now_ns + round(left_ms * 1e6), "total_z_nm": total,
+            "delta_z_nm": total if delta is None else delta, "probe": False, "limited": [], "in_lock": True,
+            "move_z_nm": 0.0, "coasting": False, **changes}).encode())
 
     def send_bytes(self, data: bytes) -> None:
         self._pub.send(data)

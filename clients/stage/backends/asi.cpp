@@ -217,13 +217,14 @@ Axis Asi::ask_axis(std::size_t i) {
 }
 
 bool Asi::move_to(std::span<const double> nm) {
-  if (!all_finite(nm)) {
+  if (!are_targets(nm)) {
     refusal_ = not_a_number();
     return false;
   }
   collect();
   command_ = "M";
   for (std::size_t i = 0; i < nm.size(); ++i) {
+    if (stays(nm[i])) continue;
     command_ += ' ';
     command_ += options_.axes[i];
     command_ += '=';

@@ -48,7 +48,8 @@ void driftd_stage_close(void* stage);
 int driftd_stage_axis_info(void* stage, int axis, struct driftd_stage_axis* info);
 /* Maker, model, serial number and firmware, ended by 0. */
 int driftd_stage_describe(void* stage, char* text, int size);
-/* Sends a target and does not wait until it is reached. */
+/* Sends a target for each axis and does not wait until it is reached. An axis whose target is no
+ * number (NaN) is left as it is: with x and y it is z that nobody holds, and the reverse. */
 int driftd_stage_move(void* stage, const double* nm);
 int driftd_stage_read(void* stage, double* nm);
 int driftd_stage_get_health(void* stage, struct driftd_stage_health* health);

@@ -237,7 +237,7 @@ Axis Lc400::ask_axis(std::size_t i) {
 }
 
 bool Lc400::move_to(std::span<const double> nm) {
-  if (!all_finite(nm)) {
+  if (!are_targets(nm)) {
     refusal_ = not_a_number();
     return false;
   }
@@ -245,6 +245,7 @@ bool Lc400::move_to(std::span<const double> nm) {
   command_.clear();
   std::array<std::int32_t, 6> counts{};
   for (std::size_t i = 0; i < nm.size(); ++i) {
+    if (stays(nm[i])) continue;
     const double wanted = std::round(nm[i] / channels_[i].nm_per_count);
     if (std::abs(wanted) > kMostCounts) {
       refusal_ = beyond_travel(axes_.at(i), nm[i]);
@@ -253,11 +254,13 @@ bool Lc400::move_to(std::span<const double> nm) {
     counts[i] = static_cast<std::int32_t>(wanted);
     append_write(command_, channels_[i].base + kTarget, counts[i]);
   }
-  asked_ = (asked_ + 1) % channels_.size();
+  do asked_ = (asked_ + 1) % channels_.size();
+  while (stays(nm[asked_]));
   command_ += question_for(channels_[asked_].base + kTarget);
   line_->write(command_);
   answer_due_ = true;
   for (std::size_t i = 0; i < nm.size(); ++i) {
+    if (stays(nm[i])) continue;
     channels_[i].target = counts[i];
     channels_[i].written = true;
   }

@@ -207,6 +207,7 @@ bool MadCityLabs::move_to(std::span<const double> nm) {
     return false;
   }
   for (std::size_t i = 0; i < nm.size(); ++i) {
+    if (stays(nm[i])) continue;
     const int code = mcl_.write(nm[i] / kNmPerUm, numbers_[i], handle_);
     if (code == 0) continue;
     if (code == kDeviceError || code == kNotAttached || code == kInvalidHandle) {

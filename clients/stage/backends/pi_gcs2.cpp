@@ -333,13 +333,14 @@ bool PiGcs2::prepare() {
 }
 
 bool PiGcs2::move_to(std::span<const double> nm) {
-  if (!all_finite(nm)) {
+  if (!are_targets(nm)) {
     refusal_ = not_a_number();
     return false;
   }
   collect();
   command_ = "MOV";
   for (std::size_t i = 0; i < nm.size(); ++i) {
+    if (stays(nm[i])) continue;
     command_ += ' ';
     command_ += options_.axes[i];
     command_ += ' ';

@@ -217,7 +217,10 @@ bool Piezoconcept::move_to(std::span<const double> nm) {
   }
   collect();
   command_.clear();
+  std::size_t told = 0;
   for (std::size_t i = 0; i < nm.size(); ++i) {
+    if (stays(nm[i])) continue;
+    ++told;
     command_ += "MOVE";
     command_ += options_.axes[i];
     command_ += ' ';
@@ -225,7 +228,7 @@ bool Piezoconcept::move_to(std::span<const double> nm) {
     command_ += "u\n";
   }
   line_->write(command_);
-  answers_due_ = nm.size();
+  answers_due_ = told;
   return true;
 }
 

@@ -107,7 +107,7 @@ std::vector<Axis> PlainLibrary::connect() {
 }
 
 bool PlainLibrary::move_to(std::span<const double> nm) {
-  if (!all_finite(nm)) {
+  if (!are_targets(nm)) {
     refusal_ = not_a_number();
     return false;
   }

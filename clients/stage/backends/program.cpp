@@ -249,14 +249,17 @@ void ProgramStage::disconnect() noexcept {
 }
 
 bool ProgramStage::move_to(std::span<const double> nm) {
-  if (!all_finite(nm)) {
+  if (!are_targets(nm)) {
     refusal_ = not_a_number();
     return false;
   }
   request_ = "move";
   for (const double value : nm) {
     request_ += ' ';
-    append_fixed(request_, value, kTargetDigits);
+    if (stays(value))
+      request_ += '-';
+    else
+      append_fixed(request_, value, kTargetDigits);
   }
   request_ += ' ' + std::to_string(expires_ns_);
   constexpr std::string_view kExpected = "ok, late, or refused CODE TEXT";

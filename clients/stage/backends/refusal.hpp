@@ -3,6 +3,7 @@
 // backend, used on its thread.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
@@ -34,11 +35,10 @@ struct Refusal {
 /// What to do about a servo that is off.
 inline constexpr const char* kServoHint = "; `switch_servo_on` switches it on when connecting";
 
-inline bool all_finite(std::span<const double> nm) {
-  for (const double value : nm) {
-    if (!std::isfinite(value)) return false;
-  }
-  return true;
+/// Whether each is a finite number or says that its axis stays, and some axis moves.
+inline bool are_targets(std::span<const double> nm) {
+  return std::ranges::all_of(nm, [](double one) { return std::isfinite(one) || stays(one); }) &&
+         !std::ranges::all_of(nm, stays);
 }
 
 inline std::string text_nm(double nm) {
@@ -61,7 +61,7 @@ inline Refusal not_a_number() {
 
 /// Refuses targets that are not finite or outside their axes' travel; happened() tells whether.
 inline Refusal refusal_of(std::span<const double> nm, std::span<const Axis> axes) {
-  if (!all_finite(nm)) return not_a_number();
+  if (!are_targets(nm)) return not_a_number();
   for (std::size_t i = 0; i < nm.size(); ++i) {
     if (nm[i] < axes[i].min_nm || nm[i] > axes[i].max_nm) return beyond_travel(axes[i], nm[i]);
   }

@@ -39,7 +39,8 @@ class SimulatorStage : public Stage {
 
   std::string path_;
   std::vector<std::string> names_;
-  std::vector<std::size_t> places_;  ///< of x and y of the wire, for each axis
+  std::vector<std::size_t> places_;  ///< of x, y and z of the wire, for each axis
+  bool has_z_ = false, has_xy_ = false;
   int timeout_ms_;
   int socket_ = -1;
 };
@@ -51,11 +52,13 @@ SimulatorStage::SimulatorStage(const StageOptions& options)
         fmt::format("device \"{}\": the simulator's is the path of a socket", path_));
   }
   for (const std::string& name : names_) {
-    if (name != "x" && name != "y")
-      throw std::invalid_argument(fmt::format("axis \"{}\": the simulator's are x and y", name));
-    places_.push_back(name == "x" ? 0 : 1);
+    if (name != "x" && name != "y" && name != "z")
+      throw std::invalid_argument(fmt::format("axis \"{}\": the simulator's are x, y and z", name));
+    places_.push_back(static_cast<std::size_t>(name[0] - 'x'));
+    (name == "z" ? has_z_ : has_xy_) = true;
   }
-  if (places_.size() != 2) throw std::invalid_argument("the simulator has x and y, always both");
+  if (has_xy_ && places_.size() != (has_z_ ? 3 : 2))
+    throw std::invalid_argument("the simulator has x and y, always both");
 }
 
 std::vector<Axis> SimulatorStage::connect() {
@@ -74,8 +77,8 @@ std::vector<Axis> SimulatorStage::connect() {
       ::connect(socket_, there_address, sizeof there) != 0) {
     throw StageError(fmt::format("{}: {}", path_, std::generic_category().message(errno)));
   }
-  std::array<double, 2> position{};
-  read(position);
+  std::array<double, 3> position{};
+  read(std::span(position.data(), names_.size()));
   std::vector<Axis> axes;
   for (const std::string& name : names_) {
     axes.push_back({.name = name,
@@ -88,9 +91,16 @@ std::vector<Axis> SimulatorStage::connect() {
 }
 
 bool SimulatorStage::move_to(std::span<const double> nm) {
-  std::array<double, 2> wire{};
-  for (std::size_t i = 0; i < 2; ++i) wire[places_[i]] = nm[i];
-  send(fmt::format("move {:.4f} {:.4f}", wire[0], wire[1]));
+  std::array<double, 3> wire{};
+  wire.fill(kStays);
+  for (std::size_t i = 0; i < nm.size(); ++i) wire[places_[i]] = nm[i];
+  const auto [x, y, z] = wire;
+  if (stays(x) && !stays(z))
+    send(fmt::format("focus {:.4f}", z));
+  else if (stays(z) && !stays(x))
+    send(fmt::format("move {:.4f} {:.4f}", x, y));
+  else if (!stays(x))
+    send(fmt::format("move {:.4f} {:.4f} {:.4f}", x, y, z));
   return true;
 }
 
@@ -100,17 +110,21 @@ void SimulatorStage::read(std::span<double> nm) {
   }
   send("read");
   const std::string said = answer();
-  std::array<double, 2> wire{};
+  // "X Y CX CY" of a flat world, "X Y Z CX CY CZ" of one with a focus stage.
+  std::array<double, 6> wire{};
+  std::size_t count = 0;
   const char* at = said.data();
   const char* const end = at + said.size();
-  for (double& value : wire) {
+  for (; count < wire.size(); ++count) {
     while (at != end && *at == ' ') ++at;
-    const auto [stop, error] = std::from_chars(at, end, value);
-    if (error != std::errc{})
-      throw StageError(fmt::format("{} answered \"{}\"; \"X Y\" was expected", path_, said));
+    const auto [stop, error] = std::from_chars(at, end, wire[count]);
+    if (error != std::errc{}) break;
     at = stop;
   }
-  for (std::size_t i = 0; i < 2; ++i) nm[i] = wire[places_[i]];
+  if (count < 2 || (has_z_ && count < wire.size()))
+    throw StageError(fmt::format("{} answered \"{}\"; \"{}\" was expected", path_, said,
+                                 has_z_ ? "X Y Z CX CY CZ" : "X Y"));
+  for (std::size_t i = 0; i < nm.size(); ++i) nm[i] = wire[places_[i]];
 }
 
 void SimulatorStage::send(const std::string& datagram) {

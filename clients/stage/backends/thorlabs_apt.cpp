@@ -404,13 +404,14 @@ void ThorlabsApt::keep_alive() {
 }
 
 bool ThorlabsApt::move_to(std::span<const double> nm) {
-  if (!all_finite(nm)) {
+  if (!are_targets(nm)) {
     refusal_ = not_a_number();
     return false;
   }
   collect();
   for (std::string& command : commands_) command.clear();
   for (std::size_t i = 0; i < nm.size(); ++i) {
+    if (stays(nm[i])) continue;
     const Unit& unit = units_[i];
     const double counts = std::round(nm[i] / axes_.at(i).max_nm * kFullScale);
     if (counts < 0 || counts > kFullScale) {
@@ -423,10 +424,15 @@ bool ThorlabsApt::move_to(std::span<const double> nm) {
     append_half(command, static_cast<unsigned>(counts));
     append_short(command, kRequestStatus, unit.channel, 0, unit.address);
   }
+  bool told = false;
   for (std::size_t i = 0; i < lines_.size(); ++i) {
-    if (i > 0 && monotonic_ns() > expires_ns_) throw TooLate();
+    if (commands_[i].empty()) continue;
+    if (std::exchange(told, true) && monotonic_ns() > expires_ns_)
+      throw TooLate(
+          "the units before take longer than a correction lives, and the next is not told");
     lines_[i]->write(commands_[i]);
-    for (Unit& unit : units_) unit.answer_due = unit.answer_due || unit.line == i;
+    for (std::size_t j = 0; j < nm.size(); ++j)
+      if (units_[j].line == i && !stays(nm[j])) units_[j].answer_due = true;
   }
   for (Connection& line : lines_) line->wait_until_sent();
   return true;

@@ -5,7 +5,9 @@
 // not known here.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -15,6 +17,13 @@
 namespace driftd::stage {
 
 constexpr double kMetre_nm = 1e9;  ///< longer than any stage
+
+/// As a target: the axis is left as it is, whoever sent it there. Only stages that have z among
+/// other axes are told so, and never of all axes: x and y are always told together.
+constexpr double kStays = std::numeric_limits<double>::quiet_NaN();
+inline bool stays(double target_nm) {
+  return std::isnan(target_nm);
+}
 
 struct Axis {
   std::string name;   ///< as the controller calls it
@@ -69,10 +78,7 @@ struct Starting : StageError {
 /// A target, or the rest of one, would have come later than its time; what to tell where that goes
 /// on.
 struct TooLate : std::runtime_error {
-  explicit TooLate(
-      const char* why =
-          "the controller of x takes longer than a correction lives, and y is not told")
-      : std::runtime_error(why) {}
+  using std::runtime_error::runtime_error;
 };
 
 class Stage {
@@ -95,8 +101,9 @@ class Stage {
   /// Sets when the next move_to() expires, CLOCK_MONOTONIC: a driver that sends to several
   /// controllers sends nothing after that.
   virtual void expires_at(std::int64_t /*expires_ns*/) {}
-  /// Sends a target and does not wait until it is reached. False: the controller did not take it;
-  /// health() says why. Where the answer comes later, prepare() tells. @throws StageError, TooLate
+  /// Sends a target, or kStays, for each axis and does not wait until it is reached. False: the
+  /// controller did not take it; health() says why. Where the answer comes later, prepare() tells.
+  /// @throws StageError, TooLate
   virtual bool move_to(std::span<const double> nm) = 0;
   /// Where the stage is now, by its own sensors. @throws StageError
   virtual void read(std::span<double> nm) = 0;

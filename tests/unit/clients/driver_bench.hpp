@@ -2,6 +2,7 @@
 // A driver of a fake stage, in time that is the test's own.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,11 @@ inline Config config() {
       "test");
 }
 
+/// Messages come one at a time.
+inline void correct(Driver& driver, const std::string& message) {
+  driver.corrections(std::array{message});
+}
+
 /// A driver of a fake stage that somebody calls each millisecond.
 struct DriverBench {
   DriverBench() { fake_now_ns = 10'000 * kMs; }
@@ -31,12 +37,12 @@ struct DriverBench {
     }
   }
   void send(double total_x_nm, double delta_x_nm, int lock_id = 1, std::int64_t age_ms = 0) {
-    driver.correction("correction {\"session\":\"a\",\"lock_id\":" + std::to_string(lock_id) +
-                      ",\"sent_ns\":" + std::to_string(fake_now_ns - age_ms * kMs) +
-                      ",\"expires_ns\":" + std::to_string(fake_now_ns + 20 * kMs - age_ms * kMs) +
-                      ",\"total_x_nm\":" + std::to_string(total_x_nm) +
-                      ",\"total_y_nm\":0,\"delta_x_nm\":" + std::to_string(delta_x_nm) +
-                      ",\"delta_y_nm\":0}");
+    correct(driver, "correction {\"session\":\"a\",\"lock_id\":" + std::to_string(lock_id) +
+                        ",\"sent_ns\":" + std::to_string(fake_now_ns - age_ms * kMs) +
+                        ",\"expires_ns\":" + std::to_string(fake_now_ns + 20 * kMs - age_ms * kMs) +
+                        ",\"total_x_nm\":" + std::to_string(total_x_nm) +
+                        ",\"total_y_nm\":0,\"delta_x_nm\":" + std::to_string(delta_x_nm) +
+                        ",\"delta_y_nm\":0}");
   }
   std::string_view state() const {
     const std::int64_t since_ns = board.waits_since_ns.load();
@@ -47,7 +53,7 @@ struct DriverBench {
   FakeStage stage;
   Board board;
   int nudges = 0;
-  Driver driver{stage, config(), board, [this] { ++nudges; }, fake_clock};
+  Driver driver{stage, config(), std::array{&board}, [this] { ++nudges; }, fake_clock};
 };
 
 }  // namespace driftd::stage

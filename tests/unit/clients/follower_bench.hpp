@@ -47,7 +47,7 @@ inline Correction correction(PerAxis total, PerAxis delta, std::int64_t lock_id 
 struct FollowerBench {
   explicit FollowerBench(const AxisSettings& x = axis(), const AxisSettings& y = axis(),
                          PerAxis start = {50'000, 60'000}, std::vector<Axis> axes = travel())
-      : follower(x, y), position(start) {
+      : follower(Group::Lateral, std::array{x, y}), position(start) {
     follower.connected(axes, position);
   }
   Target move(const Correction& correction) {

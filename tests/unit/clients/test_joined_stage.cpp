@@ -5,6 +5,16 @@
 #include "support/catch.hpp"
 
 namespace driftd::stage {
+namespace {
+
+std::vector<JoinedStage::Part> parts_of(std::unique_ptr<Stage> x, std::unique_ptr<Stage> y) {
+  std::vector<JoinedStage::Part> parts;
+  parts.push_back({std::move(x), "x"});
+  parts.push_back({std::move(y), "y"});
+  return parts;
+}
+
+}  // namespace
 
 TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
   struct OneAxis : FakeStage {
@@ -22,7 +32,7 @@ TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
   OneAxis& first = *x;
   OneAxis& second = *y;
   second.position[0] = 7;
-  JoinedStage stage(std::move(x), std::move(y));
+  JoinedStage stage(parts_of(std::move(x), std::move(y)), "xy");
   CHECK(stage.connect().size() == 2);
   PerAxis place{};
   stage.read(place);
@@ -85,15 +95,15 @@ TEST_CASE("of two controllers the second is told nothing after a correction's ti
   OneAxis& first = *x;
   OneAxis& second = *y;
   fake_now_ns = 10'000 * kMs;
-  JoinedStage stage(std::move(x), std::move(y), fake_clock);
+  JoinedStage stage(parts_of(std::move(x), std::move(y)), "xy", fake_clock);
   Board board;
   Driver driver(
-      stage, config(), board, [] {}, fake_clock);
+      stage, config(), std::array{&board}, [] {}, fake_clock);
   driver.turn();
   const auto send = [&] {
-    driver.correction("correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
-                      std::to_string(fake_now_ns + 20 * kMs) +
-                      ",\"total_x_nm\":1,\"total_y_nm\":1,\"delta_x_nm\":1,\"delta_y_nm\":1}");
+    correct(driver, "correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                        std::to_string(fake_now_ns + 20 * kMs) +
+                        ",\"total_x_nm\":1,\"total_y_nm\":1,\"delta_x_nm\":1,\"delta_y_nm\":1}");
   };
   second.owes_ns = 15 * kMs;
   first.owes_ns = 10 * kMs;

@@ -160,6 +160,25 @@ TEST_CASE("what makes no sense for a stage is a mistake", "[stage]") {
         "f:2:12: x.scale: found 0; allowed a number above 0 up to 1000");
 }
 
+TEST_CASE("z is read where it is in use, and wants its ends", "[stage]") {
+  const std::string ends = "z: {min_nm: 10, max_nm: 100000}\n";
+  const std::string asi = "controller: {driver: asi, device: /dev/ttyS0}\n";
+  CHECK(mistakes_of(kController + "motion: {axes: xyz}\n") == "");  // the simulator's
+  CHECK(mistakes_of(asi + "z: {axis: \"1\"}\n") == "");
+  CHECK(mistakes_of(asi + "motion: {axes: z}\nz: {max_nm: 5}\n") ==
+        "f:1:1: z.min_nm: found -1e+09 nm with z.max_nm 5; allowed both ends of where z may be "
+        "sent, off the cover glass");
+  CHECK(mistakes_of(asi + "motion: {axes: xyz}\n" + ends) == "");
+  CHECK(mistakes_of(asi + "motion: {axes: z}\n" + ends) == "");
+  CHECK(mistakes_of(asi + "motion: {axes: xyz}\nz: {min_nm: 10, max_nm: 100, axis: \"2\"}\n") ==
+        "f:3:31: z.axis: found \"2\", as y.axis; allowed an axis of its own");
+  CHECK(mistakes_of(asi + "motion: {axes: z}\nz: {min_nm: 1, max_nm: 9, controller: second}\n")
+            .find("z.controller: found no axis of the first controller") != std::string::npos);
+  CHECK(mistakes_of(asi + "motion: {axes: xyz}\nz: {min_nm: 1, max_nm: 9, controller: third}\n")
+            .find("third_controller.driver: found none") != std::string::npos);
+  CHECK(load_text(kController, "f").z.range_limit_nm == 2000);
+}
+
 TEST_CASE("the drivers of the table are those that there are", "[stage]") {
   const auto option = std::ranges::find(table().options, "controller.driver", &config::Option::key);
   REQUIRE(option != table().options.end());

@@ -60,8 +60,8 @@ TEST_CASE("a correction that waited too long moves nothing", "[stage]") {
   bench.send(5, 5, 1, 21);
   CHECK(bench.stage.targets.empty());
   CHECK(bench.board.state().ignored == 1);
-  bench.driver.correction("garbage");
-  bench.driver.correction("correction {}");
+  correct(bench.driver, "garbage");
+  correct(bench.driver, "correction {}");
   CHECK(bench.board.state().ignored == 3);
 }
 
@@ -76,11 +76,11 @@ TEST_CASE("a correction that expires while the stage is asked for its place move
   fake_now_ns = 10'000 * kMs;
   Board board;
   Driver driver(
-      stage, config(), board, [] {}, fake_clock);
+      stage, config(), std::array{&board}, [] {}, fake_clock);
   driver.turn();
-  driver.correction("correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
-                    std::to_string(fake_now_ns + 20 * kMs) +
-                    ",\"total_x_nm\":1,\"total_y_nm\":1,\"delta_x_nm\":1,\"delta_y_nm\":1}");
+  correct(driver, "correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                      std::to_string(fake_now_ns + 20 * kMs) +
+                      ",\"total_x_nm\":1,\"total_y_nm\":1,\"delta_x_nm\":1,\"delta_y_nm\":1}");
   CHECK(stage.targets.empty());
   CHECK(board.state().ignored == 1);
 }
@@ -120,14 +120,14 @@ TEST_CASE("a controller that owes an answer is waited for before the newest corr
   CHECK(bench.stage.targets.size() == 2);
   SECTION("and after one of which a part came too late") {
     struct Half : FakeStage {
-      bool move_to(std::span<const double>) override { throw TooLate(); }
+      bool move_to(std::span<const double>) override { throw TooLate("late"); }
     } stage;
     Driver driver(
-        stage, config(), bench.board, [] {}, fake_clock);
+        stage, config(), std::array{&bench.board}, [] {}, fake_clock);
     driver.turn();
-    driver.correction("correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
-                      std::to_string(fake_now_ns + 20 * kMs) +
-                      ",\"total_x_nm\":1,\"total_y_nm\":1,\"delta_x_nm\":1,\"delta_y_nm\":1}");
+    correct(driver, "correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                        std::to_string(fake_now_ns + 20 * kMs) +
+                        ",\"total_x_nm\":1,\"total_y_nm\":1,\"delta_x_nm\":1,\"delta_y_nm\":1}");
     stage.owes_ns = 30 * kMs;
     driver.turn();
     CHECK(stage.owes_ns == 0);
@@ -198,7 +198,7 @@ TEST_CASE("a controller that is starting is waited for, and its attempts are non
   fake_now_ns = 0;
   Board board;
   Driver driver(
-      stage, config(), board, [] {}, fake_clock);
+      stage, config(), std::array{&board}, [] {}, fake_clock);
   for (int call = 0; call < 3; ++call) {
     const std::int64_t next_ns = driver.turn();  // moves the clock on
     CHECK(next_ns <= fake_now_ns);               // at once again

@@ -66,12 +66,12 @@ TEST_CASE("a lock that is resumed after a rest asks where the stage is", "[stage
   Config rarely = config();
   rarely.motion.position_interval_ms = 10'000;
   Driver driver(
-      stage, rarely, bench.board, [] {}, fake_clock);
+      stage, rarely, std::array{&bench.board}, [] {}, fake_clock);
   const auto send = [&](double total_nm) {
-    driver.correction("correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
-                      std::to_string(fake_now_ns + 20 * kMs) +
-                      ",\"total_x_nm\":" + std::to_string(total_nm) +
-                      ",\"total_y_nm\":0,\"delta_x_nm\":1,\"delta_y_nm\":0}");
+    correct(driver, "correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                        std::to_string(fake_now_ns + 20 * kMs) +
+                        ",\"total_x_nm\":" + std::to_string(total_nm) +
+                        ",\"total_y_nm\":0,\"delta_x_nm\":1,\"delta_y_nm\":0}");
   };
   driver.turn();
   send(1);
@@ -101,7 +101,7 @@ TEST_CASE("one wrong reading is no stage that was moved", "[stage]") {
   } stage;
   DriverBench bench;
   Driver driver(
-      stage, config(), bench.board, [] {}, fake_clock);
+      stage, config(), std::array{&bench.board}, [] {}, fake_clock);
   const auto run = [&](int ms) {
     for (int i = 0; i < ms; ++i) {
       driver.turn();
@@ -109,10 +109,10 @@ TEST_CASE("one wrong reading is no stage that was moved", "[stage]") {
     }
   };
   const auto send = [&](int lock_id, int total_nm = 1) {
-    driver.correction("correction {\"session\":\"a\",\"lock_id\":" + std::to_string(lock_id) +
-                      ",\"sent_ns\":1,\"expires_ns\":" + std::to_string(fake_now_ns + 20 * kMs) +
-                      ",\"total_x_nm\":" + std::to_string(total_nm) +
-                      ",\"total_y_nm\":0,\"delta_x_nm\":1,\"delta_y_nm\":0}");
+    correct(driver, "correction {\"session\":\"a\",\"lock_id\":" + std::to_string(lock_id) +
+                        ",\"sent_ns\":1,\"expires_ns\":" + std::to_string(fake_now_ns + 20 * kMs) +
+                        ",\"total_x_nm\":" + std::to_string(total_nm) +
+                        ",\"total_y_nm\":0,\"delta_x_nm\":1,\"delta_y_nm\":0}");
   };
   SECTION("at the first correction") {
     run(10);

@@ -148,15 +148,14 @@ TEST_CASE("a stage that stays where it is wherever it is sent is told", "[stage]
   } stage;
   DriverBench bench;
   Driver driver(
-      stage, config(), bench.board, [] {}, fake_clock);
+      stage, config(), std::array{&bench.board}, [] {}, fake_clock);
   for (int i = 0; i < 1200; ++i) {
     driver.turn();
     if (i % 400 == 0)
-      driver.correction(
-          "correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
-          std::to_string(fake_now_ns + 20 * kMs) +
-          ",\"total_x_nm\":" + std::to_string(50 * (i / 400 + 1)) +
-          ",\"total_y_nm\":0,\"delta_x_nm\":50,\"delta_y_nm\":0}");
+      correct(driver, "correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                          std::to_string(fake_now_ns + 20 * kMs) +
+                          ",\"total_x_nm\":" + std::to_string(50 * (i / 400 + 1)) +
+                          ",\"total_y_nm\":0,\"delta_x_nm\":50,\"delta_y_nm\":0}");
     fake_now_ns += kMs;
   }
   CHECK(bench.state() == "error");
@@ -170,14 +169,14 @@ TEST_CASE("a stage that stays where it is is not ready because it takes targets"
   } stage;
   DriverBench bench;
   Driver driver(
-      stage, config(), bench.board, [] {}, fake_clock);
+      stage, config(), std::array{&bench.board}, [] {}, fake_clock);
   int sent = 0;
   const auto send = [&] {
     ++sent;
-    driver.correction("correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
-                      std::to_string(fake_now_ns + 20 * kMs) +
-                      ",\"total_x_nm\":" + std::to_string(50 * sent) +
-                      ",\"total_y_nm\":0,\"delta_x_nm\":50,\"delta_y_nm\":0}");
+    correct(driver, "correction {\"session\":\"a\",\"lock_id\":1,\"sent_ns\":1,\"expires_ns\":" +
+                        std::to_string(fake_now_ns + 20 * kMs) +
+                        ",\"total_x_nm\":" + std::to_string(50 * sent) +
+                        ",\"total_y_nm\":0,\"delta_x_nm\":50,\"delta_y_nm\":0}");
   };
   const auto run = [&](int ms) {
     for (int i = 0; i < ms; ++i) {

@@ -220,7 +220,7 @@ TEST_CASE("the travel and the configured range both hold", "[stage]") {
   AxisSettings beyond = axis();
   beyond.min_nm = 200'000;
   beyond.max_nm = 300'000;
-  Follower follower(beyond, axis());
+  Follower follower(Group::Lateral, std::array{beyond, axis()});
   CHECK_THROWS_AS(follower.connected(travel(), {0, 0}), StageError);
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("no order of messages leads beyond the limits", "[stage]") {
           bench.follower.connected(travel(), bench.position);
           break;
         case 2:  // the driver again, in mid-lock
-          bench.follower = Follower(x, x);
+          bench.follower = Follower(Group::Lateral, std::array{x, x});
           bench.follower.connected(travel(), bench.position);
           told_ns = 0;
           break;

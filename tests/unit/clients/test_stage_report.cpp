@@ -31,7 +31,9 @@ DriverState connected() {
   AxisState x;
   x.axis = {.name = "1", .min_nm = 0, .max_nm = 100, .resolution_nm = 0.1};
   x.position_nm = 12.5;
-  state.axes = {x, x};
+  AxisState y = x;
+  y.letter = 'y';
+  state.axes = {x, y};
   state.position_ns = 55;
   return state;
 }
@@ -161,7 +163,7 @@ TEST_CASE("a daemon that answers again may be at another place", "[stage]") {
     daemons[i] = zmq::socket_t(context, zmq::socket_type::pub);
     daemons[i].bind("ipc://" + place + "/corrections");
   }
-  CorrectionSocket socket(context, "ipc://corrections");
+  CorrectionSocket socket(context, "ipc://corrections", Group::Lateral);
   const auto hears = [&](zmq::socket_t& daemon) {
     for (int i = 0; i < 1000; ++i) {
       daemon.send(zmq::str_buffer("correction {}"));

@@ -62,7 +62,8 @@ CALLS = [
     ("getLoadedDevices", (), tuple),
     ("getLoadedDevicesOfType", (6,), tuple), ("getLoadedDevicesOfType", (99,), tuple),
     ("getLoadedDevicesOfType", ("6",), TypeError("in method 'CMMCore_getLoadedDevicesOfType', argument 2")),
-    ("getXYStageDevice", (), str), ("getDeviceLibrary", ("XY",), str), ("getDeviceName", ("XY",), str),
+    ("getXYStageDevice", (), str), ("getFocusDevice", (), str),
+    ("getDeviceLibrary", ("XY",), str), ("getDeviceName", ("XY",), str),
     ("getDeviceName", ("nope",), RuntimeError('No device with label "nope"')),
     ("getVersionInfo", (), str),
     ("loadSystemConfiguration", (pathlib.Path("/x"),), TypeError("in method 'CMMCore_loadSystemConfig")),
@@ -154,6 +155,31 @@ class Calls(WithConfig):
                 with self.assertRaisesRegex(RuntimeError, "Position out of range"):  # one of them went
                     stage.move_to((0, 1e9))
 
+    def test_a_focus_drive(self):
+        self.config.write_text(CONFIG.replace("Property,Core,Initialize,1\n",
+                                              "Device,PZ,DemoCamera,DStage\nProperty,Core,Initialize,1\n"))
+        for name, core in self.cores():
+            with self.subTest(name):
+                stage, axes = self.stage(core, axes="z", focus="PZ", travel_um=(-50, 50))
+                self.assertEqual(axes, [stages.Axis("PZ")])  # the travel is that of x and y
+                stage.move_to((12.3456,))
+                self.assertAlmostEqual(stage.read()[0], 12.3456, places=9)
+                with self.assertRaisesRegex(stages.Refused, "Position out of range"):
+                    stage.move_to((1e9,))
+                stage, axes = self.stage(core, axes="xyz", stages=("PX", "PY"), focus="PZ")
+                self.assertEqual([axis.name for axis in axes], ["PX", "PY", "PZ"])
+                stage.move_to((1.0, 2.0, 3.0))
+                stage.move_to((4.0, 5.0, None))
+                self.assertEqual([round(nm, 6) for nm in stage.read()], [4, 5, 3])
+                stage.move_to((None, None, 6.0))
+                self.assertEqual([round(nm, 6) for nm in stage.read()], [4, 5, 6])
+                with self.assertRaisesRegex(RuntimeError, "Position out of range"):  # x and y went
+                    stage.move_to((7.0, 8.0, 1e9))
+                stage, axes = self.stage(core, axes="xyz", focus="PZ")  # the configuration's own XY stage
+                self.assertEqual([axis.name for axis in axes], ["X", "Y", "PZ"])
+                self.assertIn("`PZ`", stage.description())
+                core.unloadAllDevices()
+
     def test_connecting_moves_nothing_and_nothing_ever_waits(self):
         stage, _ = self.stage(xy="XY", adapters=["/adapters"])
         self.assertNotIn("setXYPosition", [call[0] for call in fake_mmcore.CMMCore.test_calls])
@@ -191,6 +217,11 @@ class Calls(WithConfig):
                 ({"stages": ("PX", "PZ")}, "there is no device `PZ`; stages of one axis there: PX, PY"),
                 ({"stages": ("PX", "PX")}, "two stages of one axis are needed"),
                 ({"xy": "XY", "stages": ("PX", "PY")}, "not both"),
+                ({"focus": "PX"}, "axes are xy: a focus drive is for xyz or z"),
+                ({"axes": "z", "xy": "XY"}, "axes are z: .* a stage in x and y for xy or xyz"),
+                ({"axes": "xyz", "stages": ("PX", "PY"), "focus": "PY"}, "stage `PY` is no focus drive and"),
+                ({"axes": "z"}, "names no focus device of its own: say which; .*: PX, PY"),
+                ({"axes": "z", "focus": "XY"}, "device `XY` is no stage of one axis"),
                 ({"travel_um": (5, 5)}, "a travel of 5 to 5 um is none")):
             with self.assertRaisesRegex(stages.SettingsError, text):
                 self.stage(**options)

@@ -90,10 +90,24 @@ class Serving(unittest.TestCase):
         self.assertEqual(self.connected(f"move 1 2 {time.monotonic_ns() - 1}"), ["late"])
         self.assertNotIn("move_to", self.stage.calls)
 
-    def test_a_target_for_one_axis_of_two_is_not_sent(self):
-        self.assertEqual(self.ask("hello 1", "axis 1", f"move 1 {LATER_NS}")[-1],
-                         "gone move: ValueError: both axes of the stage are to be moved")
+    def test_targets_for_other_axes_than_were_asked_for_are_not_sent(self):
+        for requests in (["hello 1", "axis 1", f"move 1 2 {LATER_NS}"], ["hello 1", f"move {LATER_NS}"],
+                         [*CONNECTED, f"move 1 {LATER_NS}"]):
+            self.assertEqual(self.ask(*requests)[-1],
+                             "gone move: ValueError: each axis that was asked for has a target")
         self.assertNotIn("move_to", self.stage.calls)
+
+    def test_of_three_axes_some_may_stay(self):
+        self.stage.axes, self.stage.place_nm = [stages.Axis(name) for name in ("X", "Y", "Z")], [1.0, 2.0, 3.0]
+        asked = ("hello 1", "axis X", "axis Y", "axis Z")
+        self.assertEqual(self.ask(*asked, "read", f"move 4 5 6.5 {LATER_NS}")[4:], ["place 1.0 2.0 3.0", "ok"])
+        self.assertEqual(self.stage.place_nm, (4.0, 5.0, 6.5))
+        self.ask(*asked, f"move - - 7 {LATER_NS}")
+        self.assertEqual(self.stage.place_nm, (None, None, 7.0))
+        self.ask("hello 1", "axis Z", f"move 8 {LATER_NS}")
+        self.assertEqual(self.stage.place_nm, (None, None, 8.0))
+        self.stage.axes, self.stage.place_nm = [stages.Axis("Z")], [3.0]
+        self.assertEqual(self.ask("hello 1", "axis #1", "read")[2], "place 3.0")
 
     def test_health_has_its_words(self):
         for health, line in ((stages.Health(), "health ready - 0"),
@@ -149,8 +163,9 @@ class Serving(unittest.TestCase):
     def test_what_can_never_work_is_the_last_answer(self):
         one, two, three = (stages.Axis(name) for name in "abc")
         for axes, requests, text in (
-                ([one], ["hello 1"], "a stage has two axes for driftd, this one has 1"),
-                ([one, two, three], ["hello 1"], "this one has 3"),
+                ([], ["hello 1"], "a stage has one to three axes for driftd, this one has 0"),
+                ([one, two, three, one], ["hello 1"], "this one has 4"),
+                ([one, two], ["hello 1", "axis #3"], "axis `#3` is to be moved, but the stage has a and b"),
                 ([one, two], ["hello 1", "axis c"], "axis `c` is to be moved, but the stage has a and b"),
                 ([one, two], ["hello 1", "axis a", "axis #1"], "one each"),
                 ([stages.Axis("a", 5, 5), two], ["hello 1", "axis a"], "axis `a` has a travel of 5 to 5 nm"),

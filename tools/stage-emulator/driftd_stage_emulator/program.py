@@ -44,15 +44,17 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--baud", type=int, help="pace of the bytes, both ways; 0: they take no time")
     made.add_argument("--buffer", type=int, default=4096, help="bytes that wait before reading pauses")
     made.add_argument("--sim", metavar="PATH", help="driftd-sim's --stage-input: its stage is moved")
+    made.add_argument("--sim-axes", choices=("xy", "xyz", "z"), default="xy",
+                      help="which axes of that stage the controller's first ones are")
     made.add_argument("--control", metavar="PATH", help="UNIX datagram socket for faults and counts")
     made.add_argument("--strict", action="store_true", help="end with exit code 1 at a client's mistake")
 
     axes = made.add_argument_group("axes")
-    axes.add_argument("--axes", help="names, with commas between; the first two are x and y")
+    axes.add_argument("--axes", help="names, with commas between; the first are those of --sim-axes")
     axes.add_argument("--range", nargs=2, type=float, metavar=("LOW", "HIGH"), help="nm")
     axes.add_argument("--resolution", type=float, metavar="NM", help="of a target")
-    axes.add_argument("--zero", nargs=2, type=float, metavar=("X", "Y"),
-                      help="the controller's place that is 0,0 of the simulated stage, nm; else the middle")
+    axes.add_argument("--zero", nargs="+", type=float, metavar="NM",
+                      help="the controller's place that is 0,0 of the simulated stage, axis by axis; else the middle")
     axes.add_argument("--power-on", choices=("zero", "bottom"), default="zero",
                       help="where a power cycle leaves the stage: at that place, or at the lower end (0 V)")
     axes.add_argument("--servo-on", action="store_true", help="servos are on at the start")
@@ -94,13 +96,13 @@ def make_stage(kind, options, journal: Journal) -> Stage:
     axes = [Axis(name, low_nm, high_nm, resolution_nm) for name in names]
     zero_nm = [(low_nm + high_nm) / 2] * len(axes)
     if options.zero:
-        zero_nm[:2] = options.zero
+        zero_nm[:len(options.zero)] = options.zero
     options.power_on_nm = zero_nm if options.power_on == "zero" else [low_nm] * len(axes)
     settings = StageSettings(
         tau_ns=options.tau_ms * 1e6, dead_ns=round(options.dead_ms * 1e6), window_nm=options.window,
         settle_ns=round(options.settle_ms * 1e6), noise_nm=options.noise, during=options.during_move,
         beyond=options.beyond, seed=options.seed)
-    sim = SimulatedStage(options.sim, journal.say) if options.sim else None
+    sim = SimulatedStage(options.sim, journal.say, options.sim_axes) if options.sim else None
     return Stage(axes, settings, zero_nm, sim)
 
 
@@ -120,8 +122,13 @@ def make_link(kind, options, journal: Journal):
 def check(made: argparse.ArgumentParser, options) -> None:
     if options.listen and not options.listen.rpartition(":")[2].isdigit():
         made.error("--listen takes HOST:PORT")
-    if options.axes and len(set(options.axes.split(","))) < 2:
-        made.error("--axes takes two names or more")
+    count = len(options.axes.split(",")) if options.axes else len(KINDS[options.kind].axes)
+    if options.axes and len(set(options.axes.split(","))) < count:
+        made.error("--axes takes names that differ")
+    if count < len(options.sim_axes) and options.sim:
+        made.error(f"--sim-axes {options.sim_axes} takes as many --axes")
+    if options.zero and len(options.zero) > count:
+        made.error(f"--zero takes at most {count} places")
     if options.range and options.range[0] >= options.range[1]:
         made.error("--range takes LOW below HIGH")
     if options.kind == "piezoconcept" and options.axes:

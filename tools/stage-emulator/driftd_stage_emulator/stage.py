@@ -64,7 +64,7 @@ class Axis:
 
 
 class Stage:
-    """Two or more axes; the first two are x and y of the simulated stage.
+    """One or more axes; the first are those of the simulated stage, by default x and y.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Stage:
             return
         aims = [(axis.coming[-1][1] if axis.coming else axis.aim_nm) - zero
                 for axis, zero in zip(self.axes, self.zero_nm)]
-        self.sim.move(*(aims + [0.0])[:2])
+        self.sim.move((aims + [0.0])[:len(self.sim.letters)])
 
     # --- the response ---
     def _follow(self, axis: Axis, now_ns: int) -> None:
@@ -162,7 +162,7 @@ class Stage:
             places = self.sim.read()
         result = []
         for index in range(len(self.axes)):
-            if places is not None and index < 2:
+            if places is not None and index < len(places):
                 nm = places[index] + self.zero_nm[index]
             else:
                 nm = self.place_nm(index, now_ns)

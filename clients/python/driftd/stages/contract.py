@@ -2,7 +2,7 @@
 """What a stage is to a driver: the class to derive from and what its calls return.
 
 One thread owns a `Stage`, that of `driftd.stages.Driver`. Positions are the stage's own, in nm, one for
-each of the two axes that `Stage.connect` returned, in that order; signs, scales, limits and zeros of
+each of the axes that `Stage.connect` returned, in that order; signs, scales, limits and zeros of
 locks are the driver's business.
 """
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Stage:
         Returns
         -------
         sequence of Axis
-            The two that driftd is to move; `Settings` says which of them is x.
+            Those that driftd is to move, two of x and y, three with z, or that of z; `Settings` says which is which.
         """
         raise NotImplementedError(f"{type(self).__name__} has no connect()")
 
@@ -95,8 +95,11 @@ class Stage:
         """Maker, model, serial number and firmware, once connected."""
         return type(self).__name__
 
-    def move_to(self, positions_nm: Sequence[float]) -> None:
+    def move_to(self, positions_nm: Sequence[float | None]) -> None:
         """Send a target for each axis; do not wait until it is reached.
+
+        A target of None, where there are x, y and z: leave that axis as it is. Nobody holds it now, or nobody says
+        anything new of it.
 
         Raises
         ------

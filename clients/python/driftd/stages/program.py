@@ -34,12 +34,12 @@ def _check_above_zero(name: str, value: float) -> None:
 
 @dataclass(frozen=True)
 class Direction:
-    """Which axis of the stage is x (or y) of the corrections, and how it counts.
+    """Which axis of the stage is x (or y, or z) of the corrections, and how it counts.
 
     Attributes
     ----------
     axis : int or str, optional
-        Number of the axis as connected, from 0, or its name; None: 0 for x, 1 for y.
+        Number of the axis as connected, from 0, or its name; None: 0 for x, 1 for y, the last for z.
     sign : int
         1, or -1 where the axis counts the other way.
     scale : float
@@ -87,9 +87,15 @@ class Settings:
     ----------
     corrections, commands : str
         ``wire.corrections`` and ``wire.commands`` of the daemon's configuration.
-    x, y : Direction
+    axes : str
+        ``xy``, ``xyz`` or ``z``: what is followed.
+    x, y, z : Direction
         Which axis of the stage is which, its sign and scale.
     limits : Limits
+        Of x and y.
+    z_limits : Limits
+    z_ends_nm : pair of float, optional
+        Where z may be sent, on the stage's own axis; must be given with z: an objective may meet the cover glass.
     max_rate_hz : float
         The most moves a second to send: what the stage's controller takes.
     """
@@ -100,23 +106,35 @@ class Settings:
     y: Direction = Direction()
     limits: Limits = field(default_factory=Limits)
     max_rate_hz: float = 1000.0
+    axes: str = "xy"
+    z: Direction = Direction()
+    z_limits: Limits = Limits(50.0, 2000.0, 2000.0)
+    z_ends_nm: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         _check_above_zero("max_rate_hz", self.max_rate_hz)
+        if self.axes not in ("xy", "xyz", "z"):
+            raise SettingsError(f"axes are xy, xyz or z, not {self.axes!r}")
+        if "z" in self.axes and self.z_ends_nm is None:
+            raise SettingsError("say where z may be sent, off the cover glass (--z-min-nm and --z-max-nm)")
 
     def configuration(self, device: str) -> dict:
         """driftd-stage's, for a program that listens at `device`. A limit that is none becomes the most allowed."""
-        limits = {"step_limit_nm": min(self.limits.step_nm, self.limits.range_nm, 1e6),
-                  "rate_limit_nm_per_s": min(self.limits.rate_nm_per_s, 1e7),
-                  "range_limit_nm": min(self.limits.range_nm, 1e9)}
         axes = {}
-        for letter, number, direction in (("x", 0, self.x), ("y", 1, self.y)):
+        for number, letter in enumerate(self.axes):
+            direction, limits = getattr(self, letter), self.z_limits if letter == "z" else self.limits
             axis = number if direction.axis is None else direction.axis
             axes[letter] = {"axis": axis if isinstance(axis, str) else f"#{axis + 1}",
-                            "reversed": direction.sign < 0, "scale": direction.scale, **limits}
+                            "reversed": direction.sign < 0, "scale": direction.scale,
+                            "step_limit_nm": min(limits.step_nm, limits.range_nm, 1e6),
+                            "rate_limit_nm_per_s": min(limits.rate_nm_per_s, 1e7),
+                            "range_limit_nm": min(limits.range_nm, 1e9)}
+        if "z" in axes:
+            axes["z"].update(min_nm=self.z_ends_nm[0], max_nm=self.z_ends_nm[1])
         # A call of the stage may take as long as it likes.
         return {"controller": {"driver": "program", "device": device, "timeout_ms": 5000, "start_timeout_ms": 60_000},
-                **axes, "motion": {"max_rate_hz": min(self.max_rate_hz, 1e5)},
+                **axes, "motion": {**({} if self.axes == "xy" else {"axes": self.axes}),
+                                    "max_rate_hz": min(self.max_rate_hz, 1e5)},
                 "connection": {"start_without_controller": True},
                 "daemon": {"corrections": self.corrections, "commands": self.commands}}
 
@@ -227,18 +245,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                        help="the daemon's configuration, for its endpoints (needs python3-yaml)")
     group.add_argument("--corrections", metavar="ENDPOINT", help="instead of the daemon's")
     group.add_argument("--commands", metavar="ENDPOINT", help="instead of the daemon's")
-    for letter, which in (("x", "first"), ("y", "second")):
+    group.add_argument("--axes", choices=("xy", "xyz", "z"), default="xy",
+                       help="what is followed: corrections of x and y, of z, or both (xy)")
+    for letter, which in (("x", "first"), ("y", "second"), ("z", "last")):
         group.add_argument(f"--{letter}-axis", metavar="NAME",
                            help=f"name of the stage's axis that is {letter} (the {which})")
         group.add_argument(f"--{letter}-sign", type=int, choices=(1, -1), default=1,
                            help="-1 where the axis counts the other way (1)")
         group.add_argument(f"--{letter}-scale", type=float, default=1.0, metavar="N",
                            help="units of the axis for each nm of the stage (1)")
-    limits = Limits()
+    for end in ("min", "max"):
+        group.add_argument(f"--z-{end}-nm", type=float, metavar="N",
+                           help="where z may be sent on its own axis: off the cover glass; wanted with z")
+    limits, z_limits = Limits(), Settings.z_limits
     for name, default, what in (
             ("--step-limit-nm", limits.step_nm, "largest distance between two targets"),
             ("--rate-limit-nm-per-s", limits.rate_nm_per_s, "fastest change of targets"),
             ("--range-limit-nm", limits.range_nm, "largest distance from where the stage was when the lock engaged"),
+            ("--z-step-limit-nm", z_limits.step_nm, "the same of z"),
+            ("--z-rate-limit-nm-per-s", z_limits.rate_nm_per_s, "the same of z"),
+            ("--z-range-limit-nm", z_limits.range_nm, "the same of z"),
             ("--max-rate-hz", Settings.max_rate_hz, "the most moves a second")):
         group.add_argument(name, type=float, default=default, metavar="N", help=f"{what} (%(default)g)")
 
@@ -246,13 +272,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def settings(options: argparse.Namespace) -> Settings:
     """What the options of `add_options` say."""
     endpoints = driftd.endpoints(options.driftd)
+    ends_nm = (options.z_min_nm, options.z_max_nm)
     return Settings(
         corrections=options.corrections or endpoints.corrections,
         commands=options.commands or endpoints.commands,
         x=Direction(options.x_axis, options.x_sign, options.x_scale),
         y=Direction(options.y_axis, options.y_sign, options.y_scale),
         limits=Limits(options.step_limit_nm, options.rate_limit_nm_per_s, options.range_limit_nm),
-        max_rate_hz=options.max_rate_hz)
+        max_rate_hz=options.max_rate_hz, axes=options.axes,
+        z=Direction(options.z_axis, options.z_sign, options.z_scale),
+        z_limits=Limits(options.z_step_limit_nm, options.z_rate_limit_nm_per_s, options.z_range_limit_nm),
+        z_ends_nm=None if None in ends_nm else ends_nm)
 
 
 def main(make_stage: Callable[[argparse.Namespace], Stage], parser: argparse.ArgumentParser | None = None,

@@ -11,6 +11,7 @@ from typing import Iterable, Protocol, Sequence
 from .contract import CONDITIONS, Axis, Health, Refused, SettingsError, Stage
 
 VERSION = "1"
+_COUNTS = ("", "one position", "two positions", "three positions")
 MOST_CHARACTERS = 300  # of an answer; a report holds no longer text
 
 
@@ -67,18 +68,18 @@ class _Calls:
     def answer(self, word: str, rest: str) -> str:
         if word == "hello":
             self._axes, self._numbers = list(self._stage.connect()), []
-            if len(self._axes) != 2:
-                raise SettingsError(f"a stage has two axes for driftd, this one has {len(self._axes)}")
+            if not 1 <= len(self._axes) <= 3:
+                raise SettingsError(f"a stage has one to three axes for driftd, this one has {len(self._axes)}")
             return f"hello {VERSION} {self._stage.driver}: {self._stage.description()}"
         if word == "axis":
             return self._axis(rest)
         if word == "move":
             *targets_nm, expires_ns = rest.split()
-            return self._move([float(nm) for nm in targets_nm], int(expires_ns))
+            return self._move([None if nm == "-" else float(nm) for nm in targets_nm], int(expires_ns))
         if word == "read":
             position_nm = [float(nm) for nm in self._stage.read()]
-            if len(position_nm) != 2:
-                raise ValueError(f"read() returned {position_nm}, not two positions in nm")
+            if len(position_nm) != len(self._axes):
+                raise ValueError(f"read() returned {position_nm}, not {_COUNTS[len(self._axes)]} in nm")
             return "place " + " ".join(repr(position_nm[number]) for number in self._numbers)
         if word == "health":
             health = self._stage.health()
@@ -89,13 +90,13 @@ class _Calls:
         raise ValueError("driftd-stage asks for what this version of driftd.stages does not know")
 
     def _axis(self, name: str) -> str:
-        """An axis by its name, or by #1 or #2."""
+        """An axis by its name, or by #1, #2 or #3."""
         names = [str(axis.name) for axis in self._axes]
-        if name not in names and name not in ("#1", "#2"):
+        if name not in names and name not in [f"#{number + 1}" for number in range(len(names))]:
             raise SettingsError(f"axis `{name}` is to be moved, but the stage has {' and '.join(names)}")
         number = names.index(name) if name in names else int(name[1]) - 1
         if number in self._numbers:
-            raise SettingsError("x and y are to be the stage's two axes, one each")
+            raise SettingsError("x, y and z are to be axes of the stage, one each")
         self._numbers.append(number)
         axis = self._axes[number]
         if axis.min_nm is not None and axis.max_nm is not None and not axis.min_nm < axis.max_nm:
@@ -103,13 +104,14 @@ class _Calls:
         numbers = " ".join(map(_known, (axis.min_nm, axis.max_nm, axis.resolution_nm)))
         return f"axis {numbers} {'closed' if axis.closed_loop else 'open'} {axis.name}"
 
-    def _move(self, targets_nm: list[float], expires_ns: int) -> str:
-        if sorted(self._numbers) != [0, 1] or len(targets_nm) != 2:
-            raise ValueError("both axes of the stage are to be moved")
+    def _move(self, targets_nm: list[float | None], expires_ns: int) -> str:
+        if not self._numbers or len(targets_nm) != len(self._numbers):
+            raise ValueError("each axis that was asked for has a target")
         if time.monotonic_ns() > expires_ns:
             return "late"
         try:
-            self._stage.move_to(tuple(targets_nm[self._numbers.index(number)] for number in (0, 1)))
+            self._stage.move_to(tuple(targets_nm[self._numbers.index(number)] if number in self._numbers else None
+                                      for number in range(len(self._axes))))
         except Refused as refusal:
             return f"refused {refusal.code} {refusal}"
         return "ok"

@@ -323,7 +323,7 @@ TEST_CASE("PI: a target that is no number is not sent") {
                                         {.expect = "ONT? 1 2\n", .answer = "1=1 \n2=1\n"}})});
   const auto stage = make_stage(options(peer));
   stage->connect();
-  CHECK_FALSE(stage->move_to(std::array{std::numeric_limits<double>::quiet_NaN(), 0.0}));
+  CHECK_FALSE(stage->move_to(std::array{std::numeric_limits<double>::infinity(), 0.0}));
   CHECK(stage->health().condition == Condition::Error);
   CHECK(peer.problem().empty());
 }
