@@ -247,8 +247,6 @@ void Housekeeping::turn(int patience_ms) {
     lock->hold_back_at_start(interrupted_.asks() || places_.was_asked() || markers_.are_chosen());
     lock->turn(monotonic_ns());
   }
-  // Somebody who orders the one has said what is to be locked.
-  if (lock_.is_at_start_over() && lock_.lock_now().is_idle()) z_lock_.end_at_start();
   moves_.turn(monotonic_ns());
   z_moves_.turn(monotonic_ns());
   interrupted_.turn(lock_, monotonic_ns(), &z_lock_);

@@ -15,7 +15,7 @@ std::int64_t second_of(std::int64_t time_ns) {
 /// The lock changes at most once with each frame or command, and whoever follows it needs each
 /// change; markers' health is told of all markers at once, and only after it has settled.
 bool is_bounded_by_its_source(const std::string& code) {
-  return code == "state_changed" || code == "marker_health";
+  return code == "state_changed" || code == "axial_state_changed" || code == "marker_health";
 }
 
 const char* name_of(EventLog::Level level) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/counted.hpp"
@@ -119,6 +120,10 @@ SavedPlace Places::place_now(const std::string& note, std::int64_t now_ns) const
                     distance_text(off), near_nm)};
   }
   SavedPlace place{.note = note, .seen = parts_.memory.saved()};
+  // Another day's curve would make another z of it.
+  place.seen.z.reset();
+  for (SavedMarker& marker : place.seen.markers)
+    marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
   const MarkersReport& markers = parts_.loop.markers();
   std::vector<SavedMarker> kept;
   for (std::size_t i = 0; i < place.seen.markers.size(); ++i) {

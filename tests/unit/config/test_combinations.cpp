@@ -431,3 +431,17 @@ TEST_CASE("a value that is wrong by itself is told once, not in its combinations
 }
 
 }  // namespace driftd::config
+
+TEST_CASE("z is held by a method, on a stage that moves it, within its range") {
+  const auto with = [](const std::string& axial) { return mistakes_of("axial: {" + axial + "}\n"); };
+  CHECK(with("hold: true").find("axial.hold: found true without axial.method") !=
+        std::string::npos);
+  CHECK(with("hold: false") == "");
+  CHECK(with("stage: {gain: 0}").find("axial.stage.gain: found 0; allowed 0.01 or more, or -0.01") !=
+        std::string::npos);
+  CHECK(with("stage: {gain: -1.25, resonance_hz: 40}") == "");
+  CHECK(with("stage: {resonance_hz: 0.05}").find("axial.stage.resonance_hz: found 0.05 Hz") !=
+        std::string::npos);
+  CHECK(with("step_limit_nm: 30, range_limit_nm: 20").find("axial.step_limit_nm: found 30 nm") !=
+        std::string::npos);
+}

@@ -21,13 +21,22 @@ struct HandlersFixture {
   CorrectionGate gate;
   LoopControl loop{played.ports};
   CameraWatch camera{config, source, loop, told.log};
-  LockOrders orders{{}, gate, loop, [] { return std::string(); }};
+  CorrectionGate z_gate;
+  std::shared_ptr<std::uint64_t> newest_lock = std::make_shared<std::uint64_t>(0);
+  std::string why_no_z = {};
+  LockOrders orders{{.newest_id = newest_lock}, gate, loop, [] { return std::string(); }};
+  LockOrders z_orders{{.group = AxisGroup::Axial, .newest_id = newest_lock},
+                      z_gate,
+                      loop,
+                      [this] { return why_no_z; }};
   MoveOrders moves{config, loop, told.log};
+  MoveOrders z_moves{config, loop, told.log, AxisGroup::Axial};
   MarkerKeeper keeper{config, fitter, camera, loop, told.log};
   Exposure exposure{
       config, source, camera, loop, keeper, told.log, [this] { return orders.pending(); }};
   Snapshots snapshots{[] { return 13; }, camera, loop};
   StageChannel stage{config, "session", played.ports, loop, told.log};
+  StageChannel z_stage{config, "session", played.ports, loop, told.log, AxisGroup::Axial};
   Calibration calibration{config,
                           orders,
                           camera,
@@ -48,6 +57,24 @@ struct HandlersFixture {
       exposure, snapshots,  calibration, stage,
       record,   raw_frames, places,      [] {
                              return nlohmann::json{{"state", "holding"}}; }};
+
+  /// Of a daemon that measures z.
+  CommandHandlers z_handlers{orders,
+                             moves,
+                             interrupted,
+                             keeper,
+                             exposure,
+                             snapshots,
+                             calibration,
+                             stage,
+                             record,
+                             raw_frames,
+                             places,
+                             [] { return nlohmann::json::object(); },
+                             CommandHandlers::Axial{.lock = z_orders,
+                                                    .moves = z_moves,
+                                                    .stage = z_stage,
+                                                    .is_held = [this] { return config.axial.hold; }}};
 
   HandlersFixture() {
     played.tell();

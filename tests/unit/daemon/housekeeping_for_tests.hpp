@@ -76,22 +76,20 @@ struct PlayedLoop {
   }
   void obey(const LoopCommand& command) {
     using Kind = LoopCommand::Kind;
+    LockReport& of = report.of(command.group);
+    control::LockState& state = of.lock.state;
     if (command.kind == Kind::Lock) {
-      report.lock_id = command.lock_id;
-      report.resumed = command.resumption.has_value();
-      if (report.lock.state != control::LockState::Fault)
-        report.lock.state = control::LockState::Referencing;
+      of.lock_id = command.lock_id;
+      of.resumed = command.resumption.has_value();
+      if (state != control::LockState::Fault) state = control::LockState::Referencing;
     } else if (command.kind == Kind::Calibrate) {
-      report.lock_id = command.lock_id;
-      if (report.lock.state == control::LockState::Idle)
-        report.lock.state = control::LockState::Calibrating;
+      of.lock_id = command.lock_id;
+      if (state == control::LockState::Idle) state = control::LockState::Calibrating;
     } else if (command.kind == Kind::Unlock) {
-      if (report.lock.state != control::LockState::Fault)
-        report.lock.state = control::LockState::Idle;
+      if (state != control::LockState::Fault) state = control::LockState::Idle;
     } else if (command.kind == Kind::Reset) {
-      if (report.lock.state == control::LockState::Lost ||
-          report.lock.state == control::LockState::Fault)
-        report.lock.state = control::LockState::Idle;
+      if (state == control::LockState::Lost || state == control::LockState::Fault)
+        state = control::LockState::Idle;
     }
   }
 };

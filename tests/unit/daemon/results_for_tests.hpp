@@ -16,7 +16,10 @@
 namespace driftd::daemon::test {
 
 inline FrameResult result_with_correction(std::uint64_t lock_id) {
-  FrameResult result{.frame_id = 813, .camera_time_ns = 1625998044, .arrival_ns = monotonic_ns()};
+  FrameResult result;
+  result.frame_id = 813;
+  result.camera_time_ns = 1625998044;
+  result.arrival_ns = monotonic_ns();
   result.handed_ns = result.arrival_ns + 1000;
   result.expires_ns = result.arrival_ns + 10'000'000'000;
   result.state = control::LockState::Locked;

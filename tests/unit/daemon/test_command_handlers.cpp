@@ -192,3 +192,115 @@ TEST_CASE("places are listed without a field, and told that there is no folder f
   CHECK(asker.code() == "refused");
   CHECK(asker.text().find("STATE_DIRECTORY") != std::string::npos);
 }
+
+namespace {
+
+struct ZFixture : HandlersFixture {
+  Outcome asked(const json& request) {
+    Asker asker;
+    try {
+      z_handlers.carry_out(request, asker.answer(), 1000);
+    } catch (const CommandRefused& refused) {
+      return refused;
+    }
+    played.turn();
+    loop.refresh();
+    for (LockOrders* of : {&orders, &z_orders}) of->turn(1001);
+    for (MoveOrders* of : {&moves, &z_moves}) of->turn(1001);
+    REQUIRE(asker.answered());
+    return *asker.outcome;
+  }
+  json reply(const json& request) {
+    const Outcome outcome = asked(request);
+    if (const auto* refused = std::get_if<CommandRefused>(&outcome)) FAIL(refused->text);
+    return std::get<Reply>(outcome).fields;
+  }
+  std::string refusal(const json& request) {
+    const Outcome outcome = asked(request);
+    const auto* refused = std::get_if<CommandRefused>(&outcome);
+    return refused != nullptr ? refused->text : "";
+  }
+  control::LockState& state(AxisGroup group) { return played.report.of(group).lock.state; }
+};
+
+}  // namespace
+
+TEST_CASE("lock and unlock are of the axes that are named, a plain lock of z by axial.hold") {
+  using control::LockState;
+  ZFixture f;
+  CHECK(f.reply({{"command", "lock"}})["lock_id"] == 1);
+  CHECK(f.state(AxisGroup::Axial) == LockState::Idle);
+  CHECK(f.reply({{"command", "lock"}, {"axes", "z"}})["lock_id"] == 2);
+  CHECK(f.state(AxisGroup::Axial) == LockState::Referencing);
+  CHECK(f.reply({{"command", "unlock"}, {"axes", "z"}})["state"] == "idle");
+  CHECK(f.state(AxisGroup::Axial) == LockState::Idle);
+  CHECK(f.state(AxisGroup::Lateral) == LockState::Referencing);
+  CHECK(f.gate.pass(1, [] {}));
+  json both = f.reply({{"command", "unlock"}});
+  CHECK(both["state"] == "idle");
+  CHECK(both["z"]["state"] == "idle");
+  CHECK(f.state(AxisGroup::Lateral) == LockState::Idle);
+
+  f.config.axial.hold = true;
+  both = f.reply({{"command", "lock"}});
+  CHECK(both["lock_id"] == 3);
+  CHECK(both["z"]["lock_id"] == 4);
+  f.state(AxisGroup::Lateral) = f.state(AxisGroup::Axial) = LockState::Locked;
+  f.played.tell();
+  f.loop.refresh();
+  CHECK(f.reply({{"command", "unlock"}, {"axes", "xy"}})["state"] == "idle");
+  CHECK(f.state(AxisGroup::Axial) == LockState::Locked);
+  CHECK(f.reply({{"command", "lock"}})["lock_id"] == 5);  // what holds already is no obstacle
+  CHECK(f.state(AxisGroup::Axial) == LockState::Locked);
+  CHECK_THAT(f.refusal({{"command", "lock"}, {"axes", "z"}}), contains("the lock of z is `locked`"));
+  CHECK_THAT(f.refusal({{"command", "lock"}, {"axes", "y"}}), contains("axes"));
+}
+
+TEST_CASE("x and y are locked without a z that cannot be, and the reply says why") {
+  ZFixture f;
+  f.why_no_z = "z is not measured now: no frames come";
+  const json both = f.reply({{"command", "lock"}, {"axes", "xyz"}});
+  CHECK(both["state"] == "referencing");
+  CHECK(both["z"]["refused"] == f.why_no_z);
+  CHECK_THAT(f.refusal({{"command", "lock"}, {"axes", "z"}}), contains("z is not measured"));
+}
+
+TEST_CASE("without a z there is none to lock, to unlock or to move") {
+  Fixture f;
+  for (const json& request : {json{{"command", "lock"}, {"axes", "z"}},
+                              json{{"command", "unlock"}, {"axes", "xyz"}},
+                              json{{"command", "move"}, {"z_nm", 5}}})
+    CHECK(f.refusal(request) == "refused");
+}
+
+TEST_CASE("z is moved alone, or with x and y, or none of them is") {
+  using control::LockState;
+  ZFixture f;
+  f.played.report.frame_rate_hz = 500;
+  CHECK_THAT(f.refusal({{"command", "move"}, {"z_nm", 5}}), contains("the lock of z is `idle`"));
+  f.state(AxisGroup::Axial) = LockState::Locked;
+  f.played.tell();
+  f.loop.refresh();
+  f.played.taken.clear();
+  CHECK_THAT(f.refusal({{"command", "move"}, {"x_nm", 9}, {"y_nm", 0}, {"z_nm", 5}}),
+             contains("the lock is `idle`"));
+  CHECK(f.played.taken.empty());
+  CHECK_THAT(f.refusal({{"command", "move"}, {"z_nm", 2500}}), contains("axial.range_limit_nm"));
+  f.reply({{"command", "move"}, {"stop", true}});  // of whom there is something to stop
+  REQUIRE(f.played.taken.size() == 1);
+  CHECK(f.played.taken[0].kind == Kind::StopMove);
+  CHECK(f.played.taken[0].group == AxisGroup::Axial);
+}
+
+TEST_CASE("reset is of the lock that needs it") {
+  using control::LockState;
+  ZFixture f;
+  f.state(AxisGroup::Lateral) = LockState::Locked;
+  f.state(AxisGroup::Axial) = LockState::Lost;
+  f.played.tell();
+  f.loop.refresh();
+  CHECK(f.reply({{"command", "reset"}})["state"] == "idle");
+  CHECK(f.state(AxisGroup::Axial) == LockState::Idle);
+  CHECK(f.state(AxisGroup::Lateral) == LockState::Locked);
+  CHECK_THAT(f.refusal({{"command", "reset"}}), contains("the lock is `locked`"));
+}

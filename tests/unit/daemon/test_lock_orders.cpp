@@ -404,3 +404,43 @@ TEST_CASE("an order to resume reaches the loop with what it resumes") {
   other.both_turn();
   CHECK_FALSE(other.played.taken.back().resumption);
 }
+
+TEST_CASE("locks of z have numbers of the same row, a gate of their own and a name in words") {
+  Fixture f;
+  const auto newest = std::make_shared<std::uint64_t>(0);
+  CorrectionGate z_gate;
+  std::string why_no_z;
+  LockOrders xy({.newest_id = newest}, f.gate, f.loop, [] { return std::string(); });
+  LockOrders z({.group = AxisGroup::Axial, .newest_id = newest}, z_gate, f.loop,
+               [&] { return why_no_z; });
+  const auto turn = [&] {
+    f.played.turn();
+    f.loop.refresh();
+    xy.turn(f.now_ns);
+    z.turn(f.now_ns);
+  };
+  Asker first, second;
+  xy.lock(first.answer(), f.now_ns);
+  z.lock(second.answer(), f.now_ns);
+  turn();
+  CHECK(first.reply().fields["lock_id"] == 1);
+  CHECK(second.reply().fields == nlohmann::json({{"state", "referencing"}, {"lock_id", 2}}));
+  CHECK(f.played.taken[1].group == AxisGroup::Axial);
+  CHECK(z_gate.pass(2, [] {}));
+  CHECK_FALSE(z_gate.pass(1, [] {}));
+  CHECK(f.gate.pass(1, [] {}));
+  Asker end;
+  z.unlock(end.answer(), f.now_ns);
+  turn();
+  CHECK(end.reply().fields["state"] == "idle");
+  CHECK_FALSE(z_gate.pass(2, [] {}));
+  CHECK(f.gate.pass(1, [] {}));  // x and y go on
+  CHECK(f.played.report.lock.state == LockState::Referencing);
+  f.played.report.z.lock.state = LockState::Fault;
+  turn();
+  CHECK(refused_at_once([&] { z.check_can_lock(); }) == "refused");
+  f.played.report.z.lock.state = LockState::Idle;
+  turn();
+  why_no_z = "z is not measured now";
+  CHECK(refused_at_once([&] { z.lock([](const Outcome&) {}, f.now_ns); }) == "refused");
+}

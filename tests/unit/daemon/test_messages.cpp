@@ -123,3 +123,54 @@ TEST_CASE("The longest messages fit their buffer") {
       format_correction(buffer, seq, session, result, std::numeric_limits<std::int64_t>::min()),
       "correction"));
 }
+
+TEST_CASE("a correction of z has a topic and a number of its own") {
+  MessageBuffer buffer;
+  FrameResult result = result_with_correction(1);
+  result.measures_z = true;
+  result.z.state = driftd::control::LockState::Locked;
+  result.z.lock_id = 2;
+  result.z.in_lock = true;
+  result.z.correction = {{-18.204, 0}, {-0.104, 0}, driftd::control::kLimitStep, {3, 0}};
+  const json c = object_of(format_axial(buffer, 7, "00ff", result, 77), "axial");
+  CHECK(c["v"] == 1);
+  CHECK(c["seq"] == 7);
+  CHECK(c["lock_id"] == 2);
+  CHECK(c["frame_id"] == 813);
+  CHECK(c["sent_ns"] == 77);
+  CHECK(c["expires_ns"] == result.expires_ns);
+  CHECK(c["total_z_nm"] == -18.204);
+  CHECK(c["delta_z_nm"] == -0.104);
+  CHECK(c["move_z_nm"] == 3);
+  CHECK(c["limited"] == json::array({"step"}));
+  CHECK(c["in_lock"] == true);
+  CHECK(c["probe"] == false);
+  CHECK(c["coasting"] == false);
+}
+
+TEST_CASE("in_lock is of every lock that is engaged") {
+  using driftd::control::LockState;
+  MessageBuffer buffer;
+  FrameResult result = result_with_correction(1);
+  result.measures_z = true;
+  const auto in_lock = [&](bool xy, LockState z_state, bool z) {
+    result.in_lock = xy;
+    result.z.state = z_state;
+    result.z.in_lock = z;
+    const json p = object_of(format_position(buffer, 1, "00ff", result), "position");
+    CHECK(p["in_lock_z"] == z);
+    CHECK(p["z_state"] == driftd::control::name_of(z_state));
+    return p["in_lock"].get<bool>();
+  };
+  CHECK(in_lock(true, LockState::Idle, false));
+  CHECK(in_lock(true, LockState::Locked, true));
+  CHECK_FALSE(in_lock(true, LockState::Locked, false));
+  CHECK_FALSE(in_lock(true, LockState::Holding, false));
+  CHECK_FALSE(in_lock(false, LockState::Locked, true));
+  result.state = LockState::Idle;
+  CHECK(in_lock(false, LockState::Locked, true));
+  CHECK_FALSE(in_lock(false, LockState::Idle, false));
+  result.measures_z = false;
+  const json p = object_of(format_position(buffer, 1, "00ff", result), "position");
+  CHECK(p["z_state"].is_null());
+}

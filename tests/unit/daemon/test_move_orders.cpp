@@ -39,9 +39,8 @@ struct Fixture {
   /// Answered now or later, it is there as long as the fixture.
   const Asker& ask(json request) {
     Asker& asker = askers.emplace_back();
-    request["command"] = "move";
     try {
-      moves.order(request, asker.answer(), now_ns);
+      moves.order(read_move(request), asker.answer(), now_ns);
     } catch (const CommandRefused& refused) {
       asker.answer()(refused);
     }
@@ -71,7 +70,7 @@ struct Fixture {
 TEST_CASE("a move is answered when the loop has taken it, and told until it is over") {
   Fixture f;
   Asker asker;
-  f.moves.order({{"command", "move"}, {"id", 4}, {"x_nm", 300}, {"y_nm", -40}}, asker.answer(),
+  f.moves.order(read_move({{"x_nm", 300}, {"y_nm", -40}}), asker.answer(),
                 f.now_ns);
   f.moves.turn(f.now_ns);
   CHECK_FALSE(asker.answered());
@@ -122,7 +121,7 @@ TEST_CASE("only a locked sample is moved") {
 TEST_CASE("a lock that ended meanwhile is told, not promised") {
   Fixture f;
   Asker asker;
-  f.moves.order({{"command", "move"}, {"home", true}}, asker.answer(), f.now_ns);
+  f.moves.order(read_move({{"home", true}}), asker.answer(), f.now_ns);
   f.played.report.lock.state = LockState::Holding;
   f.take(false);
   CHECK(asker.code() == "refused");
@@ -132,7 +131,7 @@ TEST_CASE("a lock that ended meanwhile is told, not promised") {
 
 TEST_CASE("one order at a time, and none that waits for ever") {
   Fixture f;
-  const json request = {{"command", "move"}, {"dx_nm", 5}, {"dy_nm", 0}};
+  const MoveRequest request = read_move({{"dx_nm", 5}, {"dy_nm", 0}});
   Asker first;
   f.moves.order(request, first.answer(), f.now_ns);
   CHECK(f.ask({{"dx_nm", 5}, {"dy_nm", 0}}).code() == "busy");
@@ -160,7 +159,7 @@ TEST_CASE("a move that another one, a stop, the limits or the lock's end ends is
   f.told.events.clear();
   SECTION("stopped") {
     Asker asker;
-    f.moves.order({{"command", "move"}, {"stop", true}}, asker.answer(), f.now_ns);
+    f.moves.order(read_move({{"stop", true}}), asker.answer(), f.now_ns);
     f.played.report.move.phase = SetPointPhase::Resting;
     f.played.report.move.end = MoveEnd::Stopped;
     f.played.report.move.set_nm = {150, 20};

@@ -197,3 +197,51 @@ TEST_CASE("where the set-point is already there is no way") {
 }
 
 }  // namespace
+
+TEST_CASE("z has a part of its own in a request, and limits and a curve of its own") {
+  MoveRequests moves = read_moves({{"z_nm", 40}, {"speed_nm_per_s", 300}});
+  CHECK_FALSE(moves.xy);
+  REQUIRE(moves.z);
+  CHECK(moves.z->places[0].place_nm.x == 40);
+  CHECK(moves.z->places[0].speed_nm_per_s == 300);
+  moves = read_moves({{"dx_nm", 1}, {"dy_nm", 2}, {"dz_nm", -3}});
+  REQUIRE((moves.xy && moves.z));
+  CHECK(moves.xy->kind == Kind::By);
+  CHECK(moves.z->places[0].place_nm.x == -3);
+  CHECK_FALSE(moves.of_any);
+  moves = read_moves(json::parse(R"({"home": true, "axes": "z"})"));
+  CHECK((moves.z && !moves.xy));
+  CHECK(read_moves(json::parse(R"({"stop": true})")).of_any);
+  for (const char* bad : {R"({"z_nm": 1, "dz_nm": 1})", R"({"z_nm": 1, "home": true})",
+                          R"({"z_nm": 1, "dwell_s": 1})", R"({"z_nm": "up"})",
+                          R"({"x_nm": 1, "y_nm": 1, "axes": "z"})"})
+    CHECK_THROWS_AS(read_moves(json::parse(bad)), CommandRefused);
+
+  driftd::config::Config config = limited();
+  config.axial.method = driftd::control::AxialMethod::Astigmatic;
+  config.axial_stage.gain = -2;
+  config.axial.range_limit_nm = 1000;
+  LoopReport loop = locked();
+  loop.axial.valid = true;
+  loop.axial.z_nm = 10;
+  loop.axial.curve_below_nm = 400;
+  loop.axial.curve_above_nm = 300;
+  const auto refused_z = [&](double z_nm) {
+    try {
+      plan_move(*read_moves({{"z_nm", z_nm}}).z, config, loop, AxisGroup::Axial);
+    } catch (const CommandRefused& refused) {
+      return refused.text;
+    }
+    return std::string();
+  };
+  CHECK(refused_z(150).empty());   // 160 nm are left above
+  CHECK(refused_z(-230).empty());  // and 160 below
+  CHECK(refused_z(170).find("axial.curve") != std::string::npos);
+  CHECK(refused_z(-250).find("axial.curve") != std::string::npos);
+  loop.axial.curve_above_nm = 100;  // too near already: away from there it may go
+  CHECK(refused_z(5).empty());
+  CHECK_FALSE(refused_z(15).empty());
+  config.axial.method = driftd::control::AxialMethod::Reflection;
+  CHECK(refused_z(-501).find("axial.range_limit_nm") != std::string::npos);
+  CHECK(refused_z(-499).empty());
+}

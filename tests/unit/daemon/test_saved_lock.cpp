@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cmath>
 #include <sys/resource.h>
 
 #include <csignal>
@@ -82,6 +83,31 @@ TEST_CASE("a saved lock reads back as it was") {
   SavedLock without = some_lock();
   without.stage.reset();
   CHECK_FALSE(read_saved_lock(to_text(without)).stage);
+}
+
+TEST_CASE("the lock of z and the markers' references of z are kept where there are any") {
+  CHECK_FALSE(read_saved_lock(to_text(some_lock())).z);
+  CHECK(std::isnan(read_saved_lock(to_text(some_lock())).markers[0].reference.z_nm));
+  SavedLock with_z = some_lock();
+  with_z.markers[0].reference.z_nm = -37.5;
+  with_z.markers[0].reference.z_variance_nm2 = 0.25;
+  with_z.z = SavedAxial{.lock_id = 4,
+                        .reading = "astigmatic curve.yaml",
+                        .total_nm = 12.5,
+                        .carried_nm = -3,
+                        .travelled_nm = 40,
+                        .set_nm = 60};
+  const SavedLock lock = read_saved_lock(to_text(with_z));
+  CHECK(lock.markers[0].reference.z_nm == -37.5);
+  CHECK(lock.markers[0].reference.z_variance_nm2 == 0.25);
+  CHECK(std::isnan(lock.markers[1].reference.z_nm));
+  REQUIRE(lock.z);
+  CHECK(lock.z->lock_id == 4);
+  CHECK(lock.z->reading == "astigmatic curve.yaml");
+  CHECK(lock.z->total_nm == 12.5);
+  CHECK(lock.z->carried_nm == -3);
+  CHECK(lock.z->travelled_nm == 40);
+  CHECK(lock.z->set_nm == 60);
 }
 
 TEST_CASE("a saved lock that was cut short anywhere is refused") {

@@ -422,3 +422,54 @@ TEST_CASE("a delay that the driver alone exceeds, and a stage elsewhere, are tol
   feed(3100, 12, 100);
   CHECK(f.told.events.size() == 3);
 }
+
+TEST_CASE("a driver of x and y and one of z are heard side by side, one of all for both") {
+  Fixture f;
+  StageChannel z(f.config, "this", f.played.ports, f.loop, f.told.log, AxisGroup::Axial);
+  z.leave_events_to(f.channel);
+  const auto take = [&](const json& request) {
+    return take_stage_report(request, f.channel, &z, f.now_ns);
+  };
+  json of_z = report();
+  of_z["instance"] = "z";
+  of_z["axes"] = {{{"axis", "z"}, {"name", "3"}, {"resolution_nm", 1}}};
+  of_z["state"] = "servo_off";
+  of_z["z_session"] = "this";
+  of_z["z_lock_id"] = 9;
+  of_z["total_z_nm"] = 12.5;
+  take(report());
+  take(of_z);
+  CHECK(f.says() == StageSays::Ready);
+  CHECK(f.played.ports.z.stage_says.load() == StageSays::Error);
+  f.played.ports.z.stage_place.refresh();
+  CHECK(f.played.ports.z.stage_place.reading().total_nm.x == 12.5);
+  CHECK(f.played.ports.z.stage_place.reading().lock_id == 9);
+  const json status = z.status(f.now_ns);
+  CHECK(status["total_z_nm"] == 12.5);
+  CHECK(status["lock_id"] == 9);
+  CHECK_FALSE(status.contains("total_x_nm"));
+  CHECK(contains(z.problem(), "the driver of the stage of z"));
+  CHECK(f.told.events.size() == 2);
+
+  json of_all = report();
+  of_all["instance"] = "all";
+  of_all["axes"].push_back({{"axis", "z"}});
+  of_all["state"] = "limit";
+  CHECK_THROWS_AS(take(of_all), CommandRefused);  // another one moves x and y
+  CHECK(f.played.ports.z.stage_says.load() == StageSays::Error);
+  f.now_ns += 600 * kMs;
+  f.channel.turn(f.now_ns);
+  z.turn(f.now_ns);
+  f.told.events.clear();
+  take(of_all);
+  CHECK(f.says() == StageSays::Limit);
+  CHECK(f.played.ports.z.stage_says.load() == StageSays::Limit);
+}
+
+TEST_CASE("where z is not held, a report of z is one of the stage") {
+  Fixture f;
+  json of_z = report();
+  of_z["axes"] = {{{"axis", "z"}}};
+  take_stage_report(of_z, f.channel, nullptr, f.now_ns);
+  CHECK(f.says() == StageSays::Ready);
+}

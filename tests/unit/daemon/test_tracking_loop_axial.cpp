@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The tracking loop where z is measured: from widths, and from a reflected spot.
+#include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <memory>
 
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
@@ -89,6 +91,211 @@ TEST_CASE("without a method there is no z on the wire, but null") {
   for (const auto& p : bench.of("position"))
     for (const char* key : {"z_nm", "z_sd_nm", "frame_z_nm", "frame_z_sd_nm", "witness_z_nm"})
       REQUIRE((p.contains(key) && p[key].is_null()));
+}
+
+namespace {
+
+using Kind = LoopCommand::Kind;
+
+void order_z(Bench& bench, Kind kind) {
+  bench.command_here(kind, {}, AxisGroup::Axial);
+}
+
+/// Of the sample, by the script and the stage's truth, as the last frame saw it.
+double true_z_nm(const Bench& bench) {
+  return bench.camera.script.back().z_nm + bench.camera.stage_z_nm;
+}
+
+}  // namespace
+
+TEST_CASE("z is held by a lock of its own, and x and y are left alone") {
+  Bench bench;
+  measure_z(bench);
+  bench.frames(20, {.z_nm = 40});
+  order_z(bench, Kind::Lock);
+  bench.frames(30, {.z_nm = 40});
+  bench.frames(60, {.drift_nm = {7, -3}, .z_nm = 60});
+  const LoopReport report = bench.run();
+  CHECK(report.z.lock.state == control::LockState::Locked);
+  CHECK(report.lock.state == control::LockState::Idle);
+  CHECK(true_z_nm(bench) == Approx(40).margin(1));
+  CHECK(bench.of("correction").empty());
+  const auto corrections = bench.of("axial");
+  REQUIRE(corrections.size() >= 60);
+  CHECK(corrections.back()["lock_id"] == 1);
+  CHECK(corrections.back()["total_z_nm"].get<double>() == Approx(-20).margin(1));
+  CHECK(corrections.back()["probe"] == false);
+  for (const auto& c : corrections) CHECK(std::abs(c["delta_z_nm"].get<double>()) <= 5);
+  const auto positions = bench.of("position");
+  CHECK(positions.front()["z_state"] == "idle");
+  CHECK(positions.back()["z_state"] == "locked");
+  CHECK(positions.back()["state"] == "idle");
+  CHECK(positions.back()["set_z_nm"] == 0);
+  CHECK(positions.back()["z_nm"].get<double>() == Approx(0).margin(1));
+  CHECK(positions.back()["x_nm"].get<double>() == Approx(7).margin(0.5));
+}
+
+TEST_CASE("each lock takes and keeps its own zero") {
+  Bench bench;
+  measure_z(bench);
+  order_z(bench, Kind::Lock);
+  bench.frames(30, {.z_nm = 40});
+  bench.command_here(Kind::Lock);  // while z is 10 nm from where it is held, and on its way back
+  bench.frames(20, {.drift_nm = {5, 5}, .z_nm = 50});
+  bench.frames(40, {.drift_nm = {5, 5}, .z_nm = 50});
+  const std::size_t anew = bench.camera.script.size();
+  order_z(bench, Kind::Unlock);
+  bench.frames(5, {.drift_nm = {5, 5}, .z_nm = 80});
+  order_z(bench, Kind::Lock);
+  bench.frames(60, {.drift_nm = {5, 5}, .z_nm = 80});
+  const LoopReport report = bench.run();
+  CHECK(report.lock_id == 2);
+  CHECK(report.z.lock_id == 3);
+  const auto positions = bench.of("position");
+  REQUIRE(positions.size() == anew + 65);
+  CHECK(positions[anew - 1]["z_nm"].get<double>() == Approx(0).margin(1));
+  // Held at 40 by a stage at -10; the sample then rose by 30, and that is the new zero.
+  CHECK(true_z_nm(bench) == Approx(70).margin(1));
+  CHECK(positions.back()["z_nm"].get<double>() == Approx(0).margin(1));
+  for (std::size_t i = anew; i < positions.size(); ++i) {  // x and y never noticed
+    CHECK(positions[i]["state"] == "locked");
+    CHECK(positions[i]["x_nm"].get<double>() == Approx(0).margin(0.5));
+  }
+}
+
+TEST_CASE("what is bad for z holds z alone, and the reverse") {
+  Bench bench;
+  measure_z(bench);
+  bench.config.control.coast_nm = 0;
+  bench.command_here(Kind::Lock);
+  order_z(bench, Kind::Lock);
+  bench.frames(40);
+  bench.frames(10, {.z_nm = 700});  // out of the curve's range
+  const std::size_t back = bench.camera.script.size();
+  bench.frames(40);
+  bench.frames(10, {.drift_nm = {80, 0}});  // a jump beyond lock.max_jump_nm
+  bench.run();
+  const auto positions = bench.of("position");
+  REQUIRE(positions.size() == back + 50);
+  CHECK(positions[back - 1]["z_state"] == "holding");
+  CHECK(positions[back - 1]["state"] == "locked");
+  CHECK(positions[back - 1]["in_lock"] == false);
+  CHECK(positions[back + 39]["z_state"] == "locked");
+  CHECK(positions.back()["state"] == "holding");
+  CHECK(positions.back()["z_state"] == "locked");
+  for (const auto& c : bench.of("axial")) {
+    const auto frame = c["frame_id"].get<std::size_t>();
+    CHECK((frame <= back - 10 || frame > back));
+  }
+}
+
+TEST_CASE("a stage of z that goes the other way is held, and not driven away") {
+  Bench bench;
+  measure_z(bench);
+  bench.rest_moves_to_lock = control::StageMonitor::kMovesToJudge;
+  bench.z_stage_gain = -1;
+  order_z(bench, Kind::Lock);
+  for (int i = 0; i < 300; ++i) bench.frames(1, {.z_nm = 0.8 * std::sin(0.9 * i)});
+  double farthest_nm = 0;
+  for (int i = 0; i < 300; ++i) {
+    bench.frames(1, {.z_nm = 3 + 0.8 * std::sin(0.9 * i)});
+    bench.at_here([&] { farthest_nm = std::max(farthest_nm, std::abs(true_z_nm(bench))); });
+  }
+  const LoopReport report = bench.run();
+  CHECK(report.z.lock.state == control::LockState::Holding);
+  CHECK(report.z.lock.reason == control::LockReason::StageNotFollowing);
+  CHECK(report.z.stage == control::StageLooks::Reversed);
+  CHECK(farthest_nm < 30);
+}
+
+TEST_CASE("images may be taken while both locks hold still") {
+  Bench bench;
+  measure_z(bench);
+  bench.config.gate.average_s = 0.02;
+  bench.command_here(Kind::Lock);
+  bench.frames(60);
+  order_z(bench, Kind::Lock);
+  const std::size_t z = bench.camera.script.size();
+  bench.frames(60);
+  order_z(bench, Kind::Unlock);
+  bench.frames(10);
+  const LoopReport report = bench.run();
+  const auto positions = bench.of("position");
+  REQUIRE(positions.size() == z + 70);
+  CHECK(positions[z - 1]["in_lock"] == true);
+  CHECK(positions[z - 1]["in_lock_z"] == false);
+  CHECK(positions[z + 5]["in_lock"] == false);  // z takes its reference
+  CHECK(positions[z + 59]["in_lock"] == true);
+  CHECK(positions[z + 59]["in_lock_z"] == true);
+  CHECK(positions.back()["in_lock"] == true);
+  CHECK(report.all_in_lock());
+}
+
+TEST_CASE("z is moved under its lock, and x and y stay") {
+  Bench bench;
+  measure_z(bench);
+  bench.command_here(Kind::Lock);
+  order_z(bench, Kind::Lock);
+  bench.frames(40);
+  bench.at_here([&bench] {
+    LoopCommand command{.kind = Kind::Move, .group = AxisGroup::Axial};
+    command.move = std::make_unique<control::MovePath>();
+    command.move->id = 1;
+    command.move->count = 1;
+    command.move->places[0] = {{60, 0}, 500, 0};
+    bench.ports.commands.push(std::move(command));
+  });
+  bench.frames(150);
+  const LoopReport report = bench.run();
+  CHECK(report.z.move.end == control::MoveEnd::Done);
+  CHECK(true_z_nm(bench) == Approx(60).margin(1));
+  const auto positions = bench.of("position");
+  CHECK(positions.back()["set_z_nm"].get<double>() == Approx(60).margin(0.5));
+  CHECK(positions.back()["set_x_nm"] == 0);
+  CHECK(positions.back()["x_nm"].get<double>() == Approx(0).margin(0.5));
+}
+
+TEST_CASE("what was withheld of z is taken back, and x and y go on") {
+  Bench bench;
+  measure_z(bench);
+  bench.command_here(Kind::Lock);
+  order_z(bench, Kind::Lock);
+  bench.frames(40);
+  bench.at_here([&bench] { bench.publisher.gate(AxisGroup::Axial).close(); });
+  const std::size_t closed = bench.camera.script.size();
+  bench.frames(20, {.drift_nm = {4, 0}, .z_nm = 30});
+  const LoopReport report = bench.run();
+  CHECK(bench.publisher.outlet(AxisGroup::Axial).withheld() > 0);
+  CHECK(bench.publisher.outlet(AxisGroup::Lateral).withheld() == 0);
+  for (const auto& c : bench.of("axial")) CHECK(c["frame_id"].get<std::size_t>() <= closed);
+  CHECK(report.lock.state == control::LockState::Locked);
+  CHECK(bench.of("correction").back()["frame_id"] == closed + 20);
+  CHECK(std::abs(report.z.total_nm.x) <= 5);  // one step at most is still under way
+}
+
+TEST_CASE("where z is held the loop's thread neither allocates nor frees") {
+  if (!driftd::test::can_watch()) {
+    std::cout << "SKIPPED: the sanitizer owns the allocator\n";
+    return;
+  }
+  Bench bench;
+  measure_z(bench);
+  bench.command_here(Kind::Lock);
+  order_z(bench, Kind::Lock);
+  bench.frames(10);
+  bench.camera.watch_after = 10;
+  bench.frames(40, {.drift_nm = {4, 1}, .z_nm = 30});
+  bench.frames(10, {.z_nm = 900});
+  bench.frames(5, {.status = camera::PopStatus::Timeout});
+  bench.frames(10, {.markers_shown = false});
+  bench.frames(5, {.late_ns = 200'000'000});
+  bench.frames(40, {.z_nm = 30});
+  order_z(bench, Kind::Unlock);
+  order_z(bench, Kind::Lock);
+  bench.frames(40, {.z_nm = 30});
+  const LoopReport report = bench.run();
+  CHECK(report.z.lock.state == control::LockState::Locked);
+  REQUIRE(driftd::test::watched_allocations() == 0);
 }
 
 TEST_CASE("where z is measured the loop's thread neither allocates nor frees") {

@@ -122,6 +122,7 @@ class ScriptedCamera final : public camera::FrameSource {
   void move_stage(control::Vec2 image_nm) { moves_.push_back({scripted_time(), image_nm}); }
 
   std::vector<Step> script;
+  double stage_z_nm = 0;  ///< that the stage of z has moved the sample up, at once
   const control::WidthCurve* curve = nullptr;  ///< that tells how wide the spots are
   bool hurries = false;  ///< the next frame is there while the last one is being sent
   double slow = 0;       ///< its clock
@@ -191,7 +192,7 @@ class ScriptedCamera final : public camera::FrameSource {
     std::copy(background_.begin(), background_.end(), image_.begin());
     if (!step.markers_shown) return;
     for (std::size_t i = step.hidden; i < kSpots.size(); ++i) {
-      const double z_nm = step.z_nm + kHeightsNm[i];
+      const double z_nm = step.z_nm + stage_z_nm + kHeightsNm[i];
       const control::Vec2 sigma_px =
           curve != nullptr ? control::Vec2{curve->sigma_x_px(z_nm), curve->sigma_y_px(z_nm)}
                            : control::Vec2{kSigmaXPx, kSigmaYPx};
@@ -304,6 +305,7 @@ struct Bench {
   std::unique_ptr<Reader> reader;
   std::vector<std::pair<std::string, nlohmann::json>> messages;
   bool stage_obeys = true;
+  double z_stage_gain = 1;  ///< nm of the sample, up, for 1 nm that the stage of z is told
   int rest_moves_to_lock = 0;  ///< so that most scripts may lock at once
   bool lossless = false;       ///< a recording
   bool wait_for_sent =
@@ -323,6 +325,8 @@ struct Bench {
     config.control.rate_limit_nm_per_s = 1e6;
     config.lock.max_jump_nm = 50;
     config.stage.image_to_stage = {{{1, 0}, {0, -1}}};
+    config.axial_stage.delay_us = config.axial_stage.time_constant_us = 0;
+    config.axial.step_limit_nm = 5;
     reader = std::make_unique<Reader>(endpoint);
     reader->connect(endpoint + "-corrections");
     publisher.start({});
@@ -334,12 +338,14 @@ struct Bench {
     for (int i = 0; i < count; ++i) camera.script.push_back(step);
   }
   /// A command taken at the script's present place.
-  void command_here(LoopCommand::Kind kind, control::Vec2 displacement_px = {}) {
-    at_here([this, kind, displacement_px] {
-      LoopCommand command{.kind = kind, .displacement_px = displacement_px};
+  void command_here(LoopCommand::Kind kind, control::Vec2 displacement_px = {},
+                    AxisGroup group = AxisGroup::Lateral) {
+    at_here([this, kind, displacement_px, group] {
+      LoopCommand command{.kind = kind, .group = group, .displacement_px = displacement_px};
       if (kind == LoopCommand::Kind::Lock) {
-        command.lock_id = ++lock_id;
-        publisher.gate().open(lock_id);
+        command.lock_id = ++newest_id;
+        (group == AxisGroup::Axial ? z_lock_id : lock_id) = newest_id;
+        publisher.gate(group).open(newest_id);
       }
       ports.commands.push(std::move(command));
     });
@@ -395,7 +401,7 @@ struct Bench {
     driftd::test::watch_this_thread(false);
     publisher.stop();
     const LoopReport& report = newest_report();
-    read_messages(report.corrections);
+    read_messages(report.corrections + report.z.corrections);
     return report;
   }
   /// Between two frames, and at the end.
@@ -417,7 +423,8 @@ struct Bench {
     return result;
   }
 
-  std::uint64_t lock_id = 0;                                               ///< of the newest lock
+  std::uint64_t newest_id = 0;             ///< of a lock, of x and y or of z
+  std::uint64_t lock_id = 0, z_lock_id = 0;  ///< of the newest lock of each
   std::vector<control::Marker> first_markers = ScriptedCamera::markers();  ///< none: not sent
 
  private:
@@ -425,6 +432,8 @@ struct Bench {
     LoopSettings result = loop_settings(config, source);
     result.supervisor.rest_moves_to_lock = rest_moves_to_lock;
     result.supervisor.acquaintance.when = control::AcquaintWhen::Never;  // its stages are described
+    result.axial_supervisor.rest_moves_to_lock = rest_moves_to_lock;
+    result.axial_supervisor.acquaintance.when = control::AcquaintWhen::Never;
     return result;
   }
   std::unique_ptr<fitter::LiveFitter> make_fitter() const {
@@ -443,6 +452,7 @@ struct Bench {
   /// The stage goes where the last correction that left says; a new lock begins where it stands.
   void obey() {
     if (!stage_obeys) return;
+    obey_z();
     const Publisher::Sent sent = publisher.last_sent(lock_id);
     if (sent.lock_id == 0) return;
     if (sent.lock_id != obeyed_.lock_id) obeyed_ = {};
@@ -454,7 +464,16 @@ struct Bench {
     camera.move_stage(control::ImageToStage{m[0][0], m[0][1], m[1][0], m[1][1]}.invert(by));
   }
 
+  void obey_z() {
+    const Outlet::Sent sent = publisher.outlet(AxisGroup::Axial).last_sent(z_lock_id);
+    if (sent.lock_id == 0) return;
+    if (sent.lock_id != z_obeyed_.lock_id) z_obeyed_ = {};
+    camera.stage_z_nm += z_stage_gain * (sent.total_nm.x - z_obeyed_.total_nm.x);
+    z_obeyed_ = sent;
+  }
+
   std::vector<std::pair<std::size_t, std::function<void()>>> actions_;
+  Outlet::Sent z_obeyed_;
   Publisher::Sent obeyed_;  ///< what the stage was told last
   std::uint64_t handed_besides_ = 0;
 };
