@@ -196,8 +196,9 @@ std::vector<Option> axial_options() {
       row<&Config::axial, &Axial::curve>(
           "axial.curve", "",
           {.text = "With `astigmatic` and `defocus`: the file that tells how wide a marker is at "
-                   "which z, relative to the folder of the configuration file. `driftfit "
-                   "calibrate-z` makes it from a stack; Picasso's calibration is read, too. It "
+                   "which z, relative to the folder of the configuration file. `driftctl "
+                   "calibrate z` makes it by the stage of z, `driftfit calibrate-z` from a stack; "
+                   "Picasso's calibration is read, too. Empty: z is not calibrated yet. It "
                    "belongs to its fits: `fitter.roi_px` `auto` takes the curve's.",
            .reload = Reload::Idle}),
       row<&Config::axial, &Axial::hold>(
@@ -239,21 +240,19 @@ std::vector<Option> axial_options() {
            .max = 1'000'000,
            .above_min = true,
            .reload = Reload::Live}),
-      row<&Config::axial, &Axial::max_jump_nm>(
-          "axial.max_jump_nm", 150,
-          {.text = "Of z: as lock.max_jump_nm.",
-           .unit = "nm",
-           .min = 0,
-           .max = 100'000,
-           .above_min = true,
-           .reload = Reload::Live}),
-      row<&Config::axial, &Axial::max_drift_nm_per_s>(
-          "axial.max_drift_nm_per_s", 20,
-          {.text = "Of z: as lock.max_drift_nm_per_s.",
-           .unit = "nm/s",
-           .min = 0,
-           .max = 100'000,
-           .reload = Reload::Live}),
+      row<&Config::axial, &Axial::max_jump_nm>("axial.max_jump_nm", 150,
+                                               {.text = "Of z: as lock.max_jump_nm.",
+                                                .unit = "nm",
+                                                .min = 0,
+                                                .max = 100'000,
+                                                .above_min = true,
+                                                .reload = Reload::Live}),
+      row<&Config::axial, &Axial::max_drift_nm_per_s>("axial.max_drift_nm_per_s", 20,
+                                                      {.text = "Of z: as lock.max_drift_nm_per_s.",
+                                                       .unit = "nm/s",
+                                                       .min = 0,
+                                                       .max = 100'000,
+                                                       .reload = Reload::Live}),
   };
 }
 
@@ -267,13 +266,12 @@ std::vector<Option> axial_stage_options() {
            .min = -10,
            .max = 10,
            .reload = Reload::Idle}),
-      row<&Config::axial_stage, &AxialStage::delay_us>(
-          "axial.stage.delay_us", 3000,
-          {.text = "As stage.delay_us.",
-           .unit = "us",
-           .min = 0,
-           .max = 1'000'000,
-           .reload = Reload::Idle}),
+      row<&Config::axial_stage, &AxialStage::delay_us>("axial.stage.delay_us", 3000,
+                                                       {.text = "As stage.delay_us.",
+                                                        .unit = "us",
+                                                        .min = 0,
+                                                        .max = 1'000'000,
+                                                        .reload = Reload::Idle}),
       row<&Config::axial_stage, &AxialStage::time_constant_us>(
           "axial.stage.time_constant_us", 1000,
           {.text = "As stage.time_constant_us.",
@@ -281,18 +279,15 @@ std::vector<Option> axial_stage_options() {
            .min = 0,
            .max = 1'000'000,
            .reload = Reload::Idle}),
-      row<&Config::axial_stage, &AxialStage::resonance_hz>(
-          "axial.stage.resonance_hz", 0,
-          {.text = "As stage.resonance_hz.",
-           .unit = "Hz",
-           .min = 0,
-           .max = 10'000,
-           .reload = Reload::Idle}),
-      row<&Config::axial_stage, &AxialStage::damping>("axial.stage.damping", 0.7,
-                                                      {.text = "As stage.damping.",
-                                                       .min = 0.01,
-                                                       .max = 100,
-                                                       .reload = Reload::Idle}),
+      row<&Config::axial_stage, &AxialStage::resonance_hz>("axial.stage.resonance_hz", 0,
+                                                           {.text = "As stage.resonance_hz.",
+                                                            .unit = "Hz",
+                                                            .min = 0,
+                                                            .max = 10'000,
+                                                            .reload = Reload::Idle}),
+      row<&Config::axial_stage, &AxialStage::damping>(
+          "axial.stage.damping", 0.7,
+          {.text = "As stage.damping.", .min = 0.01, .max = 100, .reload = Reload::Idle}),
   };
 }
 
@@ -318,7 +313,8 @@ std::vector<Option> reflection_options() {
       row<&Config::reflection, &Reflection::nm_per_px>(
           "axial.reflection.nm_per_px", 0,
           {.text = "How far the sample moves up for each pixel that the spot moves along "
-                   "angle_deg. Below 0: the spot moves the other way.",
+                   "angle_deg. Below 0: the spot moves the other way; 0: not known yet, and "
+                   "`driftctl calibrate z` measures it.",
            .unit = "nm/px",
            .min = -10'000,
            .max = 10'000,
