@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT
+"""z held by a lock of its own, of a simulated sample with a stage of z: beside that of x and y, without it, and where one of
+them is disturbed. Judged by the simulator's truth."""
+import math
+import unittest
+
+from harness import SOURCE, new_rig
+
+WORLD = (SOURCE / "config/examples/scenario-axial.yaml").read_text()
+CAMERA = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}  # the world's
+# 30 px/um of the world, and a stage that is a little faster than it is.
+AXIAL = {"method": "reflection", "hold": "true", "reflection": "{x_px: 128, y_px: 244, roi_px: 24, nm_per_px: 32}",
+         "stage": "{delay_us: 2500, resonance_hz: 100, damping: 0.7}"}
+
+
+def rms(values: list) -> float:
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((v - mean) ** 2 for v in values) / len(values))
+
+
+class AxialLock(unittest.TestCase):
+    def setUp(self):
+        self.rig = self.enterContext(new_rig())
+
+    def start(self, **axial) -> None:
+        self.rig.start_sim(WORLD)
+        self.rig.start_daemon(self.rig.config(camera=CAMERA, optics={"pixel_size_nm": 100}, axial={**AXIAL, **axial}))
+        self.rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
+
+    def wait_z(self, state: str) -> dict:
+        return self.rig.wait_until(lambda s: (s["axial"]["lock"] or {}).get("state") == state,
+                                   f"z is {state}")["axial"]["lock"]
+
+    def truth_z(self, seconds: float) -> list:
+        return [t["sample_z_nm"] for t in self.rig.truth().collect(seconds)]
+
+    def test_a_plain_lock_holds_x_y_and_z_and_unlock_of_z_lets_go_of_z_alone(self):
+        self.start()
+        reply = self.rig.client.request("lock")[0]
+        self.assertEqual(reply["lock_id"] + 1, reply["z"]["lock_id"])
+        self.rig.wait_state("locked")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        at = self.truth_z(3)
+        self.assertLess(rms(at), 1)
+        status = self.rig.status()
+        self.assertTrue(status["gate"]["in_lock"])
+        self.assertTrue(status["axial"]["lock"]["gate"]["in_lock"])
+        reply = self.rig.client.request("move", dz_nm=80)[0]
+        self.assertAlmostEqual(reply["z_nm"], 80)
+        self.rig.sleep(2)
+        self.assertAlmostEqual(sum(self.truth_z(1)) / 500 - sum(at) / len(at), 80 * 32 * 30 / 1000, delta=3)
+        self.rig.client.request("unlock", axes="z")
+        self.assertEqual(self.rig.status()["state"], "locked")
+        heard = self.rig.subscribe("correction", "axial").drain(1)
+        self.assertEqual({topic for topic, _ in heard}, {"correction"})
+        self.rig.wait_still(1.5)
+
+    def test_a_stage_of_z_that_turns_round_holds_z_alone(self):
+        self.start()
+        self.rig.client.request("lock")
+        self.rig.wait_state("locked")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        before = self.truth_z(0.5)
+        self.rig.fault("stage_reversed", axes="z")
+        lock = self.wait_z("holding")
+        self.assertEqual(lock["reason"], "stage_not_following")
+        self.assertIn("axial.stage.gain", lock["cure"])
+        after = self.truth_z(1)
+        middle = sum(before) / len(before)
+        self.assertLess(max(abs(z - middle) for z in after), 30)
+        self.assertEqual(self.rig.status()["state"], "locked")
+        self.assertFalse(self.rig.status()["gate"]["in_lock"])
+        self.rig.wait_still(1.5)
+
+    def test_z_alone(self):
+        self.start(hold="false")
+        self.assertIsNone(self.rig.status()["axial"]["lock"])
+        self.rig.client.request("lock", axes="z")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.assertLess(rms(self.truth_z(2)), 1)
+        self.assertEqual(self.rig.status()["state"], "idle")
+
+
+if __name__ == "__main__":
+    unittest.main()
