@@ -582,7 +582,7 @@ class Client:
             if now["phase"] == "done":
                 return now["result"]
             if now["phase"] in ("none", "refused", "stopped", "failed"):
-                raise DriftdError(now["phase"], now["text"])
+                raise DriftdError(now["text"], now["phase"])
             if time.monotonic() > deadline:
                 self.request("calibrate", axes="z", stop=True)
                 raise TimeoutError(f"the calibration of z has not ended in {timeout_s} s; its stage goes back")
