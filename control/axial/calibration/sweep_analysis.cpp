@@ -26,6 +26,7 @@ constexpr double kStillPx = 0.02, kStillSds = 8;
 /// A gain that the curve until now tells otherwise by more is told.
 constexpr double kSameGain = 0.05, kLeastSlope = 0.05;
 constexpr double kGainWithinNm = 200;
+constexpr double kSlopeWithinNm = 150, kFewestForSlope = 6;
 
 /// Steps are even within so much, and noise.
 constexpr double kMostUnevenNm = 5, kUnevenSds = 3;
@@ -53,8 +54,8 @@ class WidthSweep {
 
   void measure() {
     see_light();
+    check_moved();
     const ZStackBeads beads = beads_of_steps();
-    check_moved(beads);
     CalibrationSettings settings{
         .method = context_.method,
         .z_nm = {},
@@ -68,13 +69,12 @@ class WidthSweep {
     for (const std::size_t p : stage_.places_of(SweepPart::Up))
       settings.z_nm[places_[p].step] = places_[p].z_nm;
     for (std::size_t s = 0; s < beads.planes; ++s) settings.step.push_back(s);
-    // The first curve reads how the sample drifted, and the second is made without that.
-    const std::vector<std::size_t> up = stage_.steps_of(SweepPart::Up);
-    const std::vector<std::size_t> down = stage_.steps_of(SweepPart::Down);
+    // The first curve reads how the sample drifted. With that taken out, the ways up and down are
+    // planes of their own.
     const std::vector<double> drift = stage_.drift_of(read_all(make_curve(beads, settings)));
-    for (std::size_t s = 0; s < beads.planes; ++s)
-      settings.z_nm[s] += 0.5 * (drift[up[s]] + drift[down[s]]);
-    AxialCalibration made = make_curve(beads, settings);
+    const ZStackBeads planes = beads_of_both(drift, settings);
+    AxialCalibration made = make_curve(planes, settings);
+    made.curve = with_slope(made.curve, slope_near_start(made, planes, settings));
     findings_.warnings = made.warnings;
     const PlaceReadings read = read_all(made);
     judge_settling(made);
@@ -83,11 +83,11 @@ class WidthSweep {
     check_even(made, beads);
     stage_.check_steps(read);
     judge_wobble(made);
-    describe(made, beads, settings);
+    describe(made, planes, settings);
     check_lock_point(made.curve);
     stage_.check_noise();
     compare_with_curve(beads);
-    draw(std::move(made));
+    draw(made);
   }
 
  private:
@@ -135,6 +135,33 @@ class WidthSweep {
     return beads;
   }
 
+  /// The ways up and down, in the order of where the sample was.
+  [[nodiscard]] ZStackBeads beads_of_both(const std::vector<double>& drift,
+                                          CalibrationSettings& settings) const {
+    std::vector<std::pair<double, std::size_t>> visits;
+    for (const SweepPart part : {SweepPart::Up, SweepPart::Down})
+      for (const std::size_t p : stage_.places_of(part))
+        visits.emplace_back(places_[p].z_nm + drift[p], p);
+    std::sort(visits.begin(), visits.end());
+    ZStackBeads beads;
+    beads.beads = record_.markers();
+    beads.planes = visits.size();
+    beads.roi_px = context_.fits.roi_px;
+    settings.z_nm.clear();
+    settings.step.clear();
+    settings.frames_averaged = record_.plan().settings().frames_per_place;
+    for (const auto& [z_nm, p] : visits) {
+      settings.step.push_back(settings.z_nm.size());
+      beads.frames.push_back(static_cast<std::int64_t>(settings.z_nm.size()));
+      settings.z_nm.push_back(z_nm);
+      for (std::size_t i = 0; i < beads.beads; ++i) {
+        beads.fits.push_back(fit_at({p}, i));
+        beads.saturated += record_.at(p, i).saturated > 0 ? 1U : 0U;
+      }
+    }
+    return beads;
+  }
+
   void see_light() {
     const std::vector<std::size_t> starts = stage_.places_of(SweepPart::Start);
     std::vector<double> changes;
@@ -168,41 +195,39 @@ class WidthSweep {
                              100 * kMostLightChange));
   }
 
-  void check_moved(const ZStackBeads& beads) const {
-    double change = 0, noise = 0;
-    const bool two = context_.method == AxialMethod::Astigmatic;
-    for (const auto& [width, variance] : {std::pair{&BeadFit::sigma_x_px, &WidthVariance::x_px2},
-                                          std::pair{&BeadFit::sigma_y_px, &WidthVariance::y_px2}}) {
-      if (width == &BeadFit::sigma_y_px && !two) continue;
-      std::vector<double> means(beads.beads, 0), counts(beads.beads, 0);
-      for (std::size_t s = 0; s < beads.planes; ++s)
-        for (std::size_t i = 0; i < beads.beads; ++i)
-          if (const BeadFit& fit = beads.at(s, i); fit.fitted) means[i] += fit.*width, ++counts[i];
-      double least = 1e9, most = -1e9;
-      std::vector<double> noises;
-      for (std::size_t s = 0; s < beads.planes; ++s) {
-        std::vector<double> off, sds;
-        for (std::size_t i = 0; i < beads.beads; ++i) {
-          const BeadFit& fit = beads.at(s, i);
-          if (!fit.fitted) continue;
-          off.push_back(fit.*width - means[i] / counts[i]);
-          sds.push_back(std::sqrt(fit.variance.*variance));
+  /// Whether widths go with the stage, by least squares on its place, and on time for the drift.
+  void check_moved() const {
+    const double range = record_.plan().settings().range_nm;
+    double most = 0;
+    for (const bool along_x : {true, false}) {
+      if (!along_x && context_.method != AxialMethod::Astigmatic) continue;
+      const auto width_of = [&](const BeadFit& fit) {
+        return along_x ? fit.sigma_x_px : fit.sigma_y_px;
+      };
+      std::vector<double> means(record_.markers(), 0), counts(record_.markers(), 0);
+      for (std::size_t p = 0; p < places_.size(); ++p) {
+        for (std::size_t i = 0; i < record_.markers(); ++i) {
+          const BeadFit fit = fit_at({p}, i);
+          if (fit.fitted) means[i] += width_of(fit), ++counts[i];
         }
-        if (off.empty()) continue;
-        noises.push_back(kMedianSd * median(sds) / std::sqrt(static_cast<double>(off.size())));
-        const double here = median(off);
-        least = std::min(least, here), most = std::max(most, here);
       }
-      change = std::max(change, most - least);
-      noise = std::max(noise, median(noises));
+      const auto moved = stage_.parabola_of([&](std::size_t p) -> std::optional<double> {
+        std::vector<double> off;
+        for (std::size_t i = 0; i < record_.markers(); ++i)
+          if (const BeadFit fit = fit_at({p}, i); fit.fitted)
+            off.push_back(width_of(fit) - means[i] / counts[i]);
+        if (off.empty()) return std::nullopt;
+        return middle(std::move(off));
+      });
+      if (!moved) return;
+      most = std::max(most, moved->change);
+      if (moved->change > std::max(kStillPx, kStillSds * moved->sd)) return;
     }
-    if (change > std::max(kStillPx, kStillSds * noise)) return;
-    fail_sweep(
-        CalibrationFault::Still,
-        fmt::format("the widths of the markers changed by {:.3f} px over {:g} nm, no more than "
-                    "noise: the stage of z does not move the sample. Does its driver run, follow "
-                    "the topic `axial`, and have the right axis?",
-                    std::max(change, 0.0), 2 * record_.plan().settings().range_nm));
+    fail_sweep(CalibrationFault::Still,
+               fmt::format("the widths of the markers changed by {:.3f} px over {:g} nm, no more "
+                           "than noise: the stage of z does not move the sample. Does its driver "
+                           "run, follow the topic `axial`, and have the right axis?",
+                           most, 2 * range));
   }
 
   /// By the curve, the markers' heights taken out.
@@ -261,6 +286,36 @@ class WidthSweep {
                              "{:.1f}: the stage does not go where it is told (its smallest step, "
                              "its servo), or does not keep still",
                              record_.plan().settings().step_nm, rms, allowed));
+  }
+
+  /// Readings over way near the start, of the markers' middle half. Unlike markers pull the common
+  /// curve to where its slope is not theirs.
+  [[nodiscard]] static double slope_near_start(const AxialCalibration& made,
+                                               const ZStackBeads& planes,
+                                               const CalibrationSettings& settings) {
+    std::vector<double> slopes;
+    for (const std::size_t i : made.beads) {
+      double n = 0, z = 0, r = 0, zz = 0, zr = 0;
+      for (std::size_t s = 0; s < planes.planes; ++s) {
+        const BeadFit& fit = planes.at(s, i);
+        const double at = settings.z_nm[s];
+        if (!fit.fitted || std::abs(at) > kSlopeWithinNm) continue;
+        const AxialReading read = made.curve.read(fit.sigma_x_px, fit.sigma_y_px, fit.variance);
+        if (!read.measured) continue;
+        n += 1, z += at, r += read.z_nm, zz += at * at, zr += at * read.z_nm;
+      }
+      const double spread = n * zz - z * z;
+      if (n >= kFewestForSlope && spread > 0) slopes.push_back((n * zr - z * r) / spread);
+    }
+    if (slopes.empty()) return 1;
+    const double slope = middle(std::move(slopes));
+    return slope > 0.5 && slope < 2 ? slope : 1;
+  }
+
+  [[nodiscard]] static WidthCurve with_slope(const WidthCurve& curve, double slope) {
+    std::vector<WidthCurve::Knot> knots = curve.knots();
+    for (WidthCurve::Knot& knot : knots) knot.z_nm /= slope;
+    return {std::move(knots), curve.scatter_factor(), curve.method()};
   }
 
   [[nodiscard]] PlaceReadings read_all(const AxialCalibration& made) const {
@@ -383,7 +438,7 @@ class WidthSweep {
       fail_sweep(error.fault,
                  fmt::format("{} of {} images of markers were saturated, less light or a shorter "
                              "exposure helps; of the others: {}",
-                             beads.saturated, 2 * beads.planes * beads.beads, error.what()));
+                             beads.saturated, beads.planes * beads.beads, error.what()));
     }
   }
 

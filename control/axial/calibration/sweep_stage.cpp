@@ -89,6 +89,30 @@ std::optional<PlaceLine> SweepStage::line_of(
                    .rms = std::sqrt(variance)};
 }
 
+std::optional<SweepStage::Change> SweepStage::parabola_of(
+    const std::function<std::optional<double>(std::size_t)>& value) const {
+  constexpr std::size_t kTerms = 6;
+  NormalEquations equations(kTerms);
+  std::size_t count = 0;
+  const double range = record_.plan().settings().range_nm;
+  const double last_s = std::max(seconds(places_.size() - 1), 1e-9);
+  for (std::size_t p = 0; p < places_.size(); ++p) {
+    const auto y = places_[p].is_measured() ? value(p) : std::nullopt;
+    if (!y) continue;
+    const double z = places_[p].z_nm / range, t = 2 * seconds(p) / last_s - 1;
+    equations.add(std::array<double, kTerms>{1, z, z * z, t, t * t, t * t * t}, *y);
+    ++count;
+  }
+  std::vector<double> c, inverse;
+  if (count < 2 * kTerms || !equations.solve(1e-12, c) || !equations.invert(inverse))
+    return std::nullopt;
+  const double variance =
+      std::max(equations.remaining(c), 0.0) / static_cast<double>(count - kTerms);
+  const Change linear{2 * std::abs(c[1]), 2 * std::sqrt(variance * inverse[kTerms + 1])};
+  const Change square{std::abs(c[2]), std::sqrt(variance * inverse[2 * (kTerms + 1)])};
+  return linear.change * square.sd > square.change * linear.sd ? linear : square;
+}
+
 void SweepStage::find_tilt() const {
   const auto along = [&](double Vec2::*axis) {
     return line_of([&, axis](std::size_t p) -> std::optional<double> {

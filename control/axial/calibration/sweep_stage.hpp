@@ -49,6 +49,14 @@ class SweepStage {
   std::optional<PlaceLine> line_of(
       const std::function<std::optional<double>(std::size_t)>& value) const;
 
+  /// How much a value changes with the stage over the sweep, and how uncertain that is: by least
+  /// squares on the place and its square, beside the time up to its third power.
+  struct Change {
+    double change = 0, sd = 0;
+  };
+  std::optional<Change> parabola_of(
+      const std::function<std::optional<double>(std::size_t)>& value) const;
+
   /// All places were measured.
   void check_recorded() const;
   /// x and y against z.

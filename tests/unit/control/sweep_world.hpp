@@ -5,9 +5,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
-#include <functional>
+#include <map>
 #include <vector>
 
 #include "control/axial/axial_estimator.hpp"
@@ -28,7 +29,7 @@ struct SweepWorld {
   // The sample.
   double start_nm = 0;                     ///< from the middle between the foci
   double drift_nm_per_s = 0, walk_nm = 0;  ///< the walk: of a second
-  double bleached_share = 0;               ///< from the begin to the end of some 10 s
+  double bleached_share = 0;               ///< in 20 s
   // The stage.
   double gain = 1, hysteresis_nm = 0, tilt_x_nm_per_um = 0, tilt_y_nm_per_um = 0;
   double time_constant_s = 0, uneven_nm = 0,
@@ -45,17 +46,10 @@ class SweepBench {
   explicit SweepBench(const SweepWorld& world) : world_(world), random_(world.seed, 7) {
     constexpr std::size_t kPupils = 2;
     for (std::size_t i = 0; i < kPupils; ++i) {
-      simulator::OpticsModel optics;
-      optics.pixel_size_nm = kPixelNm;
-      optics.shape = simulator::SpotShape::Pupil;
       const double sign = i == 0 ? 1 : -1;
-      optics.pupil.astigmatism_waves =
-          world.astigmatism_waves * (1 + sign * world.astigmatism_spread);
-      optics.pupil.astigmatism_deg = world.astigmatism_deg;
-      optics.pupil.coma_waves = world.coma_waves;
-      optics.pupil.coma_deg = 180 * random_.uniform();
-      optics.pupil.spherical_waves = world.spherical_waves;
-      scenes_.emplace_back(optics, world.background_e, world.read_noise_e);
+      const double coma_deg = world.coma_waves > 0 ? 180 * random_.uniform() : 0;
+      scenes_.push_back(
+          scene_of(world.astigmatism_waves * (1 + sign * world.astigmatism_spread), coma_deg));
     }
     for (std::size_t i = 0; i < world.markers; ++i) {
       const double x_px = 20 + 200 * random_.uniform(), y_px = 20 + 200 * random_.uniform();
@@ -64,6 +58,7 @@ class SweepBench {
       markers_.push_back({x_px, y_px, height, random_.uniform() - 0.5, random_.uniform() - 0.5,
                           6.28 * random_.uniform()});
     }
+    seen_.resize(world.markers);
   }
 
   SweepRecord record(const SweepSettings& settings) {
@@ -133,6 +128,30 @@ class SweepBench {
   struct Marker {
     double x_px, y_px, height_nm, dx_px, dy_px, wobble_rad;
   };
+  /// An image that is taken again for the next frame: they take long.
+  struct Seen {
+    double z_nm = 0, electrons = 0, x_px = 0;
+    std::vector<double> pixels;
+  };
+  static constexpr double kSameNm = 0.3;
+
+  /// Pupils take long: those that were made before are taken again.
+  driftd::test::AxialScene scene_of(double astigmatism_waves, double coma_deg) const {
+    simulator::OpticsModel optics;
+    optics.pixel_size_nm = kPixelNm;
+    optics.shape = simulator::SpotShape::Pupil;
+    simulator::PupilModel& pupil = optics.pupil;
+    pupil.range_nm = 850;
+    pupil.astigmatism_waves = astigmatism_waves;
+    pupil.astigmatism_deg = world_.astigmatism_deg;
+    pupil.coma_waves = world_.coma_waves;
+    pupil.coma_deg = coma_deg;
+    pupil.spherical_waves = world_.spherical_waves;
+    static std::map<std::array<double, 5>, driftd::test::AxialScene> made;
+    const std::array<double, 5> key = {astigmatism_waves, pupil.astigmatism_deg, pupil.coma_waves,
+                                       coma_deg, pupil.spherical_waves};
+    return made.try_emplace(key, optics, world_.background_e, world_.read_noise_e).first->second;
+  }
 
   FitUnits units() const {
     const bool likelihood = world_.method == AxialMethod::Astigmatic;
@@ -163,7 +182,11 @@ class SweepBench {
     spot.electrons = light * world_.photons;
     spot.z_nm = z_nm + m.height_nm;
     const test_scene& scene = scenes_[i % scenes_.size()];
-    const std::vector<double> expected = scene.expected({&spot, 1}, world_.roi_px);
+    Seen& seen = seen_[i];
+    if (seen.pixels.empty() || std::abs(seen.z_nm - spot.z_nm) > kSameNm ||
+        seen.electrons != spot.electrons || seen.x_px != spot.x_px)
+      seen = {spot.z_nm, spot.electrons, spot.x_px, scene.expected({&spot, 1}, world_.roi_px)};
+    const std::vector<double>& expected = seen.pixels;
     std::vector<float> pixels(count * expected.size());
     for (std::size_t k = 0; k < count; ++k)
       scene.draw(expected, random_, &pixels[k * expected.size()]);
@@ -191,7 +214,8 @@ class SweepBench {
 
   void add_frame(SweepRecord& record, std::size_t place, double seconds, double z_nm,
                  double stage_nm) {
-    const double light = 1 - world_.bleached_share * seconds / 10;
+    // In steps, so that images are taken again.
+    const double light = 1 - 0.002 * std::round(500 * world_.bleached_share * seconds / 20);
     std::vector<MarkerObservation> observations;
     for (std::size_t i = 0; i < markers_.size(); ++i)
       observations.push_back(
@@ -211,6 +235,7 @@ class SweepBench {
   simulator::Random random_;
   std::vector<test_scene> scenes_;
   std::vector<Marker> markers_;
+  std::vector<Seen> seen_;
 };
 
 }  // namespace driftd::control::test
