@@ -132,9 +132,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
                   handlers_.carry_out(request, std::move(answer), monotonic_ns());
                 }),
       reload_(config_, file, wire_, camera_, loop_, events_, [this] { return orders_pending(); }),
-      watchdog_(watchdog_period_us(), [] { sd_notify(0, "WATCHDOG=1"); }) {
-  z_stage_.leave_events_to(stage_);
-}
+      watchdog_(watchdog_period_us(), [] { sd_notify(0, "WATCHDOG=1"); }) {}
 
 /// Nothing where z is not measured.
 std::optional<CommandHandlers::Axial> Housekeeping::axial_handlers() {

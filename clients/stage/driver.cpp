@@ -331,7 +331,18 @@ void Driver::ask_health() {
   if (health.condition == Condition::Disconnected) throw StageError(health.text);
   const Condition before = condition_;
   condition_ = health.condition;
-  update_all([&](DriverState& state) { state.health = health; });
+  // After a refusal it speaks of that.
+  const bool of_refusal = takes_targets(health.condition) && health.condition != Condition::Ready &&
+                          std::ranges::any_of(groups_, &Followed::refuses);
+  for (Followed& one : groups_) {
+    one.board.update([&](DriverState& state) {
+      state.health = health;
+      if (!of_refusal || one.refuses) return;
+      state.health.condition = Condition::Ready;
+      state.health.error = 0;
+      state.health.text.clear();
+    });
+  }
   next_health_ns_ = next_question_ns(config_.motion.health_interval_ms, asked_ns);
   if (condition_ == before) return;
   if (condition_ == Condition::Ready)

@@ -146,7 +146,19 @@ void Follower::seen(const PerAxis& position_nm, std::int64_t now_ns) {
       places_[i].offset_nm = before_ ? before_->places[i].offset_nm : std::nullopt;
   }
   note_behind();
+  if (at_rest(now_ns)) watch_without_sensor(position_nm);
   if (may_tell && is_still(position_nm, now_ns)) learn(position_nm, now_ns);
+}
+
+/// Without a sensor z is where it was told to be, but what is read changes where another program
+/// told it something else: to go back there at once would be a jump.
+void Follower::watch_without_sensor(const PerAxis& position_nm) {
+  for (std::size_t i = 0; i < count_; ++i) {
+    Place& place = places_[i];
+    if (!rules_[i].fenced || rules_[i].closed_loop || !place.was_sent) continue;
+    if (!place.rest_nm) place.rest_nm = position_nm[i];
+    if (std::abs(position_nm[i] - *place.rest_nm) > rules_[i].step_nm) place_unknown_[i] = true;
+  }
 }
 
 /// Where it never rests: what two looks in a row say is that of the sensor.
@@ -248,6 +260,7 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
       place.is_at(place.of_sensor(position_nm_[i]));
       place.offset_in_doubt = true;  // it may be another one there
       place.was_sent = false;
+      place.rest_nm.reset();
       rest_[i].position_nm = position_nm_[i];
       rest_[i].target_nm = place.base_nm;
       behind_nm_[i] = last_behind_nm_[i] = std::nullopt;
@@ -302,6 +315,7 @@ void Follower::moved(const Target& target, std::int64_t now_ns) {
   for (std::size_t i = 0; i < count_; ++i) {
     places_[i].is_at(target.nm[i]);
     places_[i].was_sent = true;
+    places_[i].rest_nm.reset();
   }
   last_ns_ = now_ns;
   under_way_ = false;

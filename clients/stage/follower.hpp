@@ -119,9 +119,10 @@ class Follower {
     double lowest_nm = 0, highest_nm = 0;  ///< between them it is; apart after a refusal or a loss
     /// Sensor minus target, at rest after the last move that was followed by rest.
     std::optional<double> offset_nm;
-    double first_offset_nm = 0;    ///< as learnt first, which later ones stay near
-    bool offset_in_doubt = false;  ///< it was learnt before the stage was moved
-    bool was_sent = false;         ///< a target was taken since the stage was found there
+    double first_offset_nm = 0;     ///< as learnt first, which later ones stay near
+    bool offset_in_doubt = false;   ///< it was learnt before the stage was moved
+    bool was_sent = false;          ///< a target was taken since the stage was found there
+    std::optional<double> rest_nm;  ///< what is read at rest since, of z without a sensor
 
     void is_at(double nm) { base_nm = lowest_nm = highest_nm = nm; }
     void may_be_at(double nm) {
@@ -146,6 +147,7 @@ class Follower {
   bool at_rest(std::int64_t now_ns) const;
   bool may_tell_offset(std::int64_t now_ns) const;
   bool is_still(const PerAxis& position_nm, std::int64_t now_ns);
+  void watch_without_sensor(const PerAxis& position_nm);
   void note_behind();
   void learn(const PerAxis& position_nm, std::int64_t now_ns);
   void may_be_at(const PerAxis& position_nm);

@@ -87,8 +87,7 @@ void MoveOrders::order(const MoveRequest& move, Answer answer, std::int64_t now_
                    {"speed_nm_per_s", plan.fastest_nm_per_s},
                    {"duration_s", plan.duration_s}};
     add_place(order.reply, goal);
-    order.text = fmt::format("move {}: to {}{} in {:.3g} s", plan.path.id,
-                             place_text(goal, group_),
+    order.text = fmt::format("move {}: to {}{} in {:.3g} s", plan.path.id, place_text(goal, group_),
                              plan.path.count * plan.path.repeats > 1
                                  ? fmt::format(" by {} places", plan.path.count * plan.path.repeats)
                                  : "",
@@ -185,14 +184,13 @@ void MoveOrders::tell_over(const char* why, const std::string& text, Level level
 nlohmann::json MoveOrders::status() const {
   const bool engaged = is_engaged();
   const MoveReport move = engaged ? lock_now().move : MoveReport{};
-  nlohmann::json now = {
-      {"move", move.id},
-      {"phase", engaged ? name_of(move.phase) : "unlocked"},
-      {"moving", move.moving},
-      {"ended", name_of(move.end)},
-      {"place", move.phase == SetPointPhase::Resting ? 0 : move.place + 1},
-      {"places", move.places},
-      {"repeats_left", move.repeats_left}};
+  nlohmann::json now = {{"move", move.id},
+                        {"phase", engaged ? name_of(move.phase) : "unlocked"},
+                        {"moving", move.moving},
+                        {"ended", name_of(move.end)},
+                        {"place", move.phase == SetPointPhase::Resting ? 0 : move.place + 1},
+                        {"places", move.places},
+                        {"repeats_left", move.repeats_left}};
   add_place(now, move.set_nm);
   add_place(now, move.goal_nm, "goal_");
   if (engaged) return now;

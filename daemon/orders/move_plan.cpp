@@ -131,8 +131,7 @@ Bounds bounds_of(const config::Config& config, AxisGroup group) {
 
 std::optional<LimitPassed> passed_by(Vec2 from_lock_nm, Vec2 from_start_nm,
                                      const config::Config& config, AxisGroup group) {
-  if (group == AxisGroup::Axial)
-    return limit_passed(config.axial, from_lock_nm.x, from_start_nm.x);
+  if (group == AxisGroup::Axial) return limit_passed(config.axial, from_lock_nm.x, from_start_nm.x);
   return limit_passed(config.control, from_lock_nm, from_start_nm);
 }
 
@@ -166,8 +165,7 @@ void check_places(const MoveRequest& move, const config::Config& config, const L
     const Vec2 total = {lock.total_nm.x - lock.move.stage_nm.x + way.x,
                         lock.total_nm.y - lock.move.stage_nm.y + way.y};
     const auto from = [&](Vec2 zero_nm) { return Vec2{zero_nm.x + total.x, zero_nm.y + total.y}; };
-    const auto passed =
-        passed_by(from(lock.carried_nm), from(lock.travelled_nm), config, group);
+    const auto passed = passed_by(from(lock.carried_nm), from(lock.travelled_nm), config, group);
     if (passed)
       throw CommandRefused{Refusal::Refused,
                            fmt::format("the place {} would take the stage {}",
@@ -180,8 +178,7 @@ void check_places(const MoveRequest& move, const config::Config& config, const L
 double allowed_nm_per_s(Vec2 way_nm, const Bounds& bounds, double rate_hz) {
   const double length_nm = std::hypot(way_nm.x, way_nm.y);
   const Vec2 stage = bounds.matrix.apply({way_nm.x / length_nm, way_nm.y / length_nm});
-  const double axis_nm_per_s =
-      std::min(bounds.rate_limit_nm_per_s, bounds.step_limit_nm * rate_hz);
+  const double axis_nm_per_s = std::min(bounds.rate_limit_nm_per_s, bounds.step_limit_nm * rate_hz);
   return std::min(kShareOfLimits * axis_nm_per_s / std::max(std::abs(stage.x), std::abs(stage.y)),
                   bounds.most_nm_per_frame * rate_hz);
 }
@@ -199,9 +196,9 @@ double speed_of(const MoveRequest::Place& place, Vec2 from_nm, const config::Con
       fmt::format("{:.0f} nm/s on the way to {} is too fast: at {:.0f} "
                   "frames/s {}.rate_limit_nm_per_s {:.0f} and {}.step_limit_nm {:g}, of "
                   "which a quarter stays for the correction, and {} allow {:.0f}",
-                  *place.speed_nm_per_s, place_text(place.place_nm, group), rate_hz,
-                  bounds.section, bounds.rate_limit_nm_per_s, bounds.section,
-                  bounds.step_limit_nm, bounds.most_in_words, std::floor(allowed))};
+                  *place.speed_nm_per_s, place_text(place.place_nm, group), rate_hz, bounds.section,
+                  bounds.rate_limit_nm_per_s, bounds.section, bounds.step_limit_nm,
+                  bounds.most_in_words, std::floor(allowed))};
 }
 
 /// "xy", "z" or "xyz". Both where it is not said.
@@ -260,13 +257,11 @@ MoveRequests read_moves(const json& request) {
   if (to && by) reject("`z_nm` and `dz_nm` exclude one another");
   if (whole || request.contains("path"))
     reject("`z_nm` and `dz_nm` go alone, or with `x_nm` and `y_nm`, or `dx_nm` and `dy_nm`");
-  MoveRequest::Place place{.place_nm = {number_of(request, "", to ? "z_nm" : "dz_nm", -kFarthestNm,
-                                                  kFarthestNm),
-                                        0}};
+  MoveRequest::Place place{
+      .place_nm = {number_of(request, "", to ? "z_nm" : "dz_nm", -kFarthestNm, kFarthestNm), 0}};
   read_how(request, "", place);
-  MoveRequests moves{
-      .z = MoveRequest{.kind = to ? MoveRequest::Kind::To : MoveRequest::Kind::By,
-                       .places = {place}}};
+  MoveRequests moves{.z = MoveRequest{.kind = to ? MoveRequest::Kind::To : MoveRequest::Kind::By,
+                                      .places = {place}}};
   if (has_any(request, {"x_nm", "y_nm", "dx_nm", "dy_nm"}))
     moves.xy = read_move(lateral);
   else if (request.contains("dwell_s") || request.contains("repeat"))
@@ -275,9 +270,8 @@ MoveRequests read_moves(const json& request) {
 }
 
 std::string place_text(Vec2 place_nm, AxisGroup group) {
-  return group == AxisGroup::Axial
-             ? fmt::format("(z {:.1f} nm)", place_nm.x)
-             : fmt::format("(x {:.1f}, y {:.1f} nm)", place_nm.x, place_nm.y);
+  return group == AxisGroup::Axial ? fmt::format("(z {:.1f} nm)", place_nm.x)
+                                   : fmt::format("(x {:.1f}, y {:.1f} nm)", place_nm.x, place_nm.y);
 }
 
 MovePlan plan_move(const MoveRequest& request, const config::Config& config, const LoopReport& loop,

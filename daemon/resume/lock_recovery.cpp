@@ -199,10 +199,10 @@ void LockRecovery::resume_axial(LockOrders* z, std::int64_t now_ns) {
     z->lock([](const Outcome&) {}, now_ns, axial_resumption());
   } catch (const CommandRefused& refused) {
     if (now_ns < axial_until_ns_) return;
-    events_.raise(Level::Warning, "lock_interrupted",
-                  "z is not held again: " + refused.text +
-                      ". `driftctl lock --axes z` holds it where it is",
-                  nlohmann::json::object());
+    events_.raise(
+        Level::Warning, "lock_interrupted",
+        "z is not held again: " + refused.text + ". `driftctl lock --axes z` holds it where it is",
+        nlohmann::json::object());
     axial_.reset();
   }
 }
@@ -213,8 +213,9 @@ LockResumption LockRecovery::axial_resumption() const {
   };
   const std::optional<SavedAxial>& z = axial_ ? axial_ : saved_ ? saved_->z : axial_;
   if (!z || (!axial_ && phase_ == Phase::None))
-    throw refuse("no lock of z was interrupted whose references are known: a new one takes a new "
-                 "zero");
+    throw refuse(
+        "no lock of z was interrupted whose references are known: a new one takes a new "
+        "zero");
   const LoopReport& loop = loop_.report();
   const auto knows_z = [](const SavedMarker& marker) {
     return marker.reference.trusted && std::isfinite(marker.reference.z_nm) &&
@@ -225,9 +226,8 @@ LockResumption LockRecovery::axial_resumption() const {
   if (!loop.sees_drift(AxisGroup::Axial)) throw refuse("z is not measured now");
   const double moved_nm = loop.z.drift.drift_nm.x - z->set_nm;
   const double way_nm = -config_.axial_stage.gain * moved_nm;
-  if (const auto passed =
-          limit_passed(config_.axial, z->carried_nm + z->total_nm + way_nm,
-                       z->travelled_nm + z->total_nm + way_nm))
+  if (const auto passed = limit_passed(config_.axial, z->carried_nm + z->total_nm + way_nm,
+                                       z->travelled_nm + z->total_nm + way_nm))
     throw refuse("the stage of z may not go back: it would be " + in_words(*passed));
   return {.carried_nm = {z->carried_nm + z->total_nm, 0},
           .drift_nm = loop.z.drift.drift_nm,

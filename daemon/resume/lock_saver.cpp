@@ -167,12 +167,13 @@ void LockSaver::turn(std::int64_t now_ns) {
     return;
   }
   if (!written_ && state == LockState::Fault) return;  // a fault without a lock
-  const double moved_nm = std::max({std::abs(loop.total_nm.x - total_nm_.x),
-                                    std::abs(loop.total_nm.y - total_nm_.y),
-                                    std::abs(loop.z.total_nm.x - total_z_nm_)});
+  const double moved_nm =
+      std::max({std::abs(loop.total_nm.x - total_nm_.x), std::abs(loop.total_nm.y - total_nm_.y),
+                std::abs(loop.z.total_nm.x - total_z_nm_)});
   const std::int64_t since_ns = now_ns - written_ns_;
   const bool due = !written_ || state != state_ || loop.lock_id != lock_id_ ||
-                   held_z_id() != z_lock_id_ || since_ns >= kEachNs || (moved_nm > kMovedNm && since_ns >= kSoonestNs);
+                   held_z_id() != z_lock_id_ || since_ns >= kEachNs ||
+                   (moved_nm > kMovedNm && since_ns >= kSoonestNs);
   if (!due) return;
   if (is_final()) return;
   writer_->write(saved());

@@ -89,7 +89,7 @@ class LockSaver {
   std::uint64_t held_id_ = 0;  ///< in this lock
   control::LockState state_ = control::LockState::Idle;  ///< when it was written
   std::uint64_t lock_id_ = 0;
-  std::uint64_t ended_id_ = 0;  ///< of the lock that was ended last, by command
+  std::uint64_t ended_id_ = 0;   ///< of the lock that was ended last, by command
   std::uint64_t z_lock_id_ = 0;  ///< likewise; 0: z was not held
   Vec2 total_nm_;
   double total_z_nm_ = 0;

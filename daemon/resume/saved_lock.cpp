@@ -86,9 +86,8 @@ json to_json(const SavedMarker& marker) {
 }
 
 json to_json(const SavedAxial& z) {
-  return {{"lock_id", z.lock_id},       {"reading", z.reading},
-          {"total_nm", z.total_nm},     {"carried_nm", z.carried_nm},
-          {"travelled_nm", z.travelled_nm}, {"set_nm", z.set_nm}};
+  return {{"lock_id", z.lock_id},       {"reading", z.reading},           {"total_nm", z.total_nm},
+          {"carried_nm", z.carried_nm}, {"travelled_nm", z.travelled_nm}, {"set_nm", z.set_nm}};
 }
 
 /// A driftd that did not hold z did not write it.
@@ -107,13 +106,13 @@ std::optional<SavedAxial> read_axial(const json& body) {
 SavedMarker read_marker(const json& value) {
   constexpr double kMost = 1e9;
   SavedMarker marker = {.id = static_cast<std::uint32_t>(whole(value.at("id"), UINT32_MAX)),
-          .role = value.at("witness").get<bool>() ? control::MarkerRole::Witness
-                                                  : control::MarkerRole::Tracking,
-          .reference = {.place_px = vector(value.at("place_px"), kFarthestPx),
-                        .sigma_px = number(value.at("sigma_px"), 0, kMost),
-                        .amplitude_adu = number(value.at("amplitude_adu"), 0, kMost),
-                        .variance_nm2 = number(value.at("variance_nm2"), 0, kMost),
-                        .trusted = value.at("trusted").get<bool>()}};
+                        .role = value.at("witness").get<bool>() ? control::MarkerRole::Witness
+                                                                : control::MarkerRole::Tracking,
+                        .reference = {.place_px = vector(value.at("place_px"), kFarthestPx),
+                                      .sigma_px = number(value.at("sigma_px"), 0, kMost),
+                                      .amplitude_adu = number(value.at("amplitude_adu"), 0, kMost),
+                                      .variance_nm2 = number(value.at("variance_nm2"), 0, kMost),
+                                      .trusted = value.at("trusted").get<bool>()}};
   if (value.contains("z_nm")) {
     marker.reference.z_nm = number(value.at("z_nm"), -kFarthestNm, kFarthestNm);
     marker.reference.z_variance_nm2 = number(value.at("z_variance_nm2"), 0, kMost);
@@ -181,22 +180,22 @@ json to_json(const SavedLock& lock) {
              {"description", lock.stage->description},
              {"position_nm", lock.stage->position_nm}};
   json body = {{"wall_ns", lock.time.wall_ns},
-          {"uptime_ns", lock.time.uptime_ns},
-          {"boot_id", lock.time.boot_id},
-          {"session", lock.session},
-          {"lock_id", lock.lock_id},
-          {"lost", lock.lost},
-          {"meaning", lock.meaning},
-          {"spot_sigma_px", lock.spot_sigma_px},
-          {"roi_px", lock.roi_px},
-          {"saturation_adu", lock.saturation_adu},
-          {"chosen", lock.chosen},
-          {"total_nm", to_json(lock.total_nm)},
-          {"carried_nm", to_json(lock.carried_nm)},
-          {"travelled_nm", to_json(lock.travelled_nm)},
-          {"set_nm", to_json(lock.set_nm)},
-          {"stage", stage},
-          {"markers", markers}};
+               {"uptime_ns", lock.time.uptime_ns},
+               {"boot_id", lock.time.boot_id},
+               {"session", lock.session},
+               {"lock_id", lock.lock_id},
+               {"lost", lock.lost},
+               {"meaning", lock.meaning},
+               {"spot_sigma_px", lock.spot_sigma_px},
+               {"roi_px", lock.roi_px},
+               {"saturation_adu", lock.saturation_adu},
+               {"chosen", lock.chosen},
+               {"total_nm", to_json(lock.total_nm)},
+               {"carried_nm", to_json(lock.carried_nm)},
+               {"travelled_nm", to_json(lock.travelled_nm)},
+               {"set_nm", to_json(lock.set_nm)},
+               {"stage", stage},
+               {"markers", markers}};
   if (lock.z) body["z"] = to_json(*lock.z);
   return body;
 }

@@ -103,9 +103,9 @@ control::SupervisorSettings supervisor_settings(const config::Config& config,
           .range_timeout_ns = kRangeTimeoutNs,
           .max_jump_nm = config.lock.max_jump_nm,
           .max_drift_nm_per_s = config.lock.max_drift_nm_per_s,
-          .acquaintance = {.when = is_recording(config) ? control::AcquaintWhen::Never
-                                                        : config.stage.acquaint,
-                           .exposure_ns = to_ns(source.exposure_us, 1e3)}};
+          .acquaintance = {
+              .when = is_recording(config) ? control::AcquaintWhen::Never : config.stage.acquaint,
+              .exposure_ns = to_ns(source.exposure_us, 1e3)}};
 }
 
 control::SupervisorSettings axial_supervisor_settings(const config::Config& config,
@@ -318,30 +318,29 @@ control::ConstellationSettings place_settings(const config::Config& config) {
 LoopSettings loop_settings(const config::Config& config, const camera::SourceInfo& source) {
   const bool paced =
       config.camera.trigger != camera::Trigger::HardwareLine && config.camera.frame_rate_hz > 0;
-  return {
-      .supervisor = supervisor_settings(config, source),
-      .gate = {.tolerance_nm = config.gate.tolerance_nm, .average_s = config.gate.average_s},
-      .axial_supervisor = axial_supervisor_settings(config, source),
-      .axial_gate = {.tolerance_nm = config.gate.z_tolerance_nm,
-                     .average_s = config.gate.average_s},
-      .rotate_witness_s = config.markers.mode == config::MarkerMode::List
-                              ? 0  // whose roles are the user's
-                              : config.markers.rotate_witness_s,
-      .frame_period_ns = paced ? to_ns(1 / config.camera.frame_rate_hz, 1e9) : 0,
-      .max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6),
-      .pixel_size_nm = config.optics.pixel_size_nm,
-      .exposure_ns = to_ns(source.exposure_us, 1e3),
-      .readout_ns = to_ns(config.camera.readout_us, 1e3),
-      .curve = config.axial.read,
-      .z_by_widths = config.axial.by_widths(),
-      .fits_by_likelihood = config.axial.method == control::AxialMethod::Astigmatic,
-      .fit_units = {.gain_e_per_adu = config.camera.gain_e_per_adu,
-                    .offset_adu = config.camera.offset_adu,
-                    .read_noise_e = config.camera.read_noise_e},
-      .reflection = {.nm_per_px = config.reflection.nm_per_px,
-                     .angle_rad = config.reflection.angle_deg * std::numbers::pi / 180,
-                     .max_width_change = config.drift.max_width_change,
-                     .average_frames = config.drift.average_frames}};
+  return {.supervisor = supervisor_settings(config, source),
+          .gate = {.tolerance_nm = config.gate.tolerance_nm, .average_s = config.gate.average_s},
+          .axial_supervisor = axial_supervisor_settings(config, source),
+          .axial_gate = {.tolerance_nm = config.gate.z_tolerance_nm,
+                         .average_s = config.gate.average_s},
+          .rotate_witness_s = config.markers.mode == config::MarkerMode::List
+                                  ? 0  // whose roles are the user's
+                                  : config.markers.rotate_witness_s,
+          .frame_period_ns = paced ? to_ns(1 / config.camera.frame_rate_hz, 1e9) : 0,
+          .max_frame_age_ns = to_ns(config.lock.max_frame_age_ms, 1e6),
+          .pixel_size_nm = config.optics.pixel_size_nm,
+          .exposure_ns = to_ns(source.exposure_us, 1e3),
+          .readout_ns = to_ns(config.camera.readout_us, 1e3),
+          .curve = config.axial.read,
+          .z_by_widths = config.axial.by_widths(),
+          .fits_by_likelihood = config.axial.method == control::AxialMethod::Astigmatic,
+          .fit_units = {.gain_e_per_adu = config.camera.gain_e_per_adu,
+                        .offset_adu = config.camera.offset_adu,
+                        .read_noise_e = config.camera.read_noise_e},
+          .reflection = {.nm_per_px = config.reflection.nm_per_px,
+                         .angle_rad = config.reflection.angle_deg * std::numbers::pi / 180,
+                         .max_width_change = config.drift.max_width_change,
+                         .average_frames = config.drift.average_frames}};
 }
 
 std::unique_ptr<ReflectionReader> make_reflection_reader(const config::Config& config,

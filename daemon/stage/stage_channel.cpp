@@ -77,10 +77,9 @@ bool StageChannel::is_locked() const noexcept {
   return lock_now().lock.state == control::LockState::Locked;
 }
 
-/// Once, where one driver tells both channels the same.
+/// Once, where one report tells both channels the same.
 void StageChannel::raise(Level level, const std::string& text, const json& fields) {
-  const bool told = teller_ != nullptr && teller_->report_ && report_ &&
-                    teller_->report_->instance == report_->instance;
+  const bool told = group_ == AxisGroup::Axial && report_ && report_->is_of(AxisGroup::Lateral);
   if (!told) events_.raise(level, kEvent, text, fields);
 }
 
@@ -141,11 +140,10 @@ Reply take_stage_report(const json& request, StageChannel& xy, StageChannel* z,
 void StageChannel::check(const StageReport& report) const {
   const bool another = report_ && report_->instance != report.instance;
   if (another && !silent_ && report_->state != DriverState::Stopped) {
-    throw CommandRefused{Refusal::Busy,
-                         fmt::format("another driver reports for the stage{}: {}; only one may "
-                                     "move it",
-                                     group_ == AxisGroup::Axial ? " of z" : "",
-                                     described(*report_))};
+    throw CommandRefused{
+        Refusal::Busy, fmt::format("another driver reports for the stage{}: {}; only one may "
+                                   "move it",
+                                   group_ == AxisGroup::Axial ? " of z" : "", described(*report_))};
   }
 }
 
@@ -173,8 +171,7 @@ Reply StageChannel::take(StageReport report, std::int64_t now_ns) {
           {{"driver", report_->driver}, {"state", name_of(report_->state)}});
   }
   tell_driver(is_new);
-  return {
-      .fields = {{"session", session_}, {"state", control::name_of(lock_now().lock.state)}}};
+  return {.fields = {{"session", session_}, {"state", control::name_of(lock_now().lock.state)}}};
 }
 
 void StageChannel::tell_driver(bool is_new) {
@@ -322,27 +319,26 @@ json StageChannel::status(std::int64_t now_ns) const {
   for (const StageAxis& axis : r.axes) axes.push_back(axis_json(axis));
   const bool axial = group_ == AxisGroup::Axial;
   const bool of_this = (axial ? r.z_session : r.session) == session_;
-  json now = {
-      {"driver", r.driver},
-      {"description", r.description},
-      {"state", silent_ ? "silent" : name_of(r.state)},
-      {"text", r.text},
-      {"error", r.error},
-      {"on_target", or_null(r.on_target)},
-      {"age_ms", static_cast<double>(now_ns - received_ns_) * 1e-6},
-      {"axes", axes},
-      {"lock_id", of_this ? json(axial ? r.z_lock_id : r.lock_id) : json(nullptr)},
-      {"off_nm", number_or_null(lock_now().stage_off_nm)},
-      {"carried_out", r.carried_out},
-      {"ignored", r.ignored},
-      {"refused", r.refused},
-      {"rate_hz", r.rate_hz},
-      {"max_rate_hz", number_or_null(r.max_rate_hz, r.max_rate_hz > 0)},
-      {"latency_us",
-       {{"n", r.latency.n},
-        {"p50", or_null(r.latency.p50_us)},
-        {"p99", or_null(r.latency.p99_us)},
-        {"max", or_null(r.latency.max_us)}}}};
+  json now = {{"driver", r.driver},
+              {"description", r.description},
+              {"state", silent_ ? "silent" : name_of(r.state)},
+              {"text", r.text},
+              {"error", r.error},
+              {"on_target", or_null(r.on_target)},
+              {"age_ms", static_cast<double>(now_ns - received_ns_) * 1e-6},
+              {"axes", axes},
+              {"lock_id", of_this ? json(axial ? r.z_lock_id : r.lock_id) : json(nullptr)},
+              {"off_nm", number_or_null(lock_now().stage_off_nm)},
+              {"carried_out", r.carried_out},
+              {"ignored", r.ignored},
+              {"refused", r.refused},
+              {"rate_hz", r.rate_hz},
+              {"max_rate_hz", number_or_null(r.max_rate_hz, r.max_rate_hz > 0)},
+              {"latency_us",
+               {{"n", r.latency.n},
+                {"p50", or_null(r.latency.p50_us)},
+                {"p99", or_null(r.latency.p99_us)},
+                {"max", or_null(r.latency.max_us)}}}};
   const std::optional<StageReadback> at = place();
   const Vec2 total_nm = at ? at->total_nm : Vec2{};
   if (axial) {

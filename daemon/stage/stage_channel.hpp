@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the driver of one group's stage tells of itself: keeps its newest report, tells the loop whether the
-// stage obeys and where it says that it is, and tells people of changes. Drivers that only
-// subscribe to corrections never come here, and nothing is known of them. Housekeeping thread;
+// What the driver of one group's stage tells of itself: keeps its newest report, tells the loop
+// whether the stage obeys and where it says that it is, and tells people of changes. Drivers that
+// only subscribe to corrections never come here, and nothing is known of them. Housekeeping thread;
 // nothing here waits.
 #pragma once
 
@@ -59,9 +59,6 @@ class StageChannel {
         loop_(loop),
         events_(events) {}
 
-  /// What a driver tells of both groups' stages is told to people of this one.
-  void leave_events_to(const StageChannel& other) noexcept { teller_ = &other; }
-
   /// Who is given each report that was taken, with the time. Before the first.
   void hear(std::function<void(const StageReport&, std::int64_t)> listener) {
     listener_ = std::move(listener);
@@ -112,7 +109,6 @@ class StageChannel {
   LockPorts& ports_;
   LoopControl& loop_;
   EventLog& events_;
-  const StageChannel* teller_ = nullptr;
   std::optional<StageReport> report_;
   std::int64_t received_ns_ = 0;
   std::int64_t trouble_ns_ = 0;  ///< when it last reported trouble; 0: never

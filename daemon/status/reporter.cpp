@@ -91,9 +91,9 @@ std::string Reporter::why(const LockChange& change, control::LockReason reason,
   if (reason == control::LockReason::ImplausibleJump) {
     const double jumped_nm = std::hypot(change.jumped_nm.x, change.jumped_nm.y);
     const bool axial = change.group == AxisGroup::Axial;
-    words += fmt::format(" of {:.1f} nm ({}.max_jump_nm is {:g})", jumped_nm,
-                         axial ? "axial" : "lock",
-                         axial ? config_.axial.max_jump_nm : config_.lock.max_jump_nm);
+    words +=
+        fmt::format(" of {:.1f} nm ({}.max_jump_nm is {:g})", jumped_nm, axial ? "axial" : "lock",
+                    axial ? config_.axial.max_jump_nm : config_.lock.max_jump_nm);
     fields["jump_nm"] = jumped_nm;
   }
   return words;
@@ -313,7 +313,8 @@ void Reporter::tell_limits(std::uint8_t limited, AxisGroup group) {
   std::vector<std::string> limits;
   if (limited & control::kLimitStep) limits.push_back(section + ".step_limit_nm");
   if (limited & control::kLimitRate) limits.push_back(section + ".rate_limit_nm_per_s");
-  if (limited & control::kLimitRange) limits.push_back(section + ".range_limit_nm or " + section + ".travel_limit_nm");
+  if (limited & control::kLimitRange)
+    limits.push_back(section + ".range_limit_nm or " + section + ".travel_limit_nm");
   raise(group, EventLog::Level::Warning, "correction_limited",
         fmt::format("the correction is held back by {}", fmt::join(limits, " and ")),
         nlohmann::json::object());

@@ -65,7 +65,7 @@ class PublishSocket {
 
   std::unique_ptr<Parts> parts_;
   std::map<int, Peer> peers_;  ///< by descriptor
-  unsigned subscribed_ = 0;     ///< a bit for each topic
+  unsigned subscribed_ = 0;    ///< a bit for each topic
 };
 
 }  // namespace driftd::daemon

@@ -164,7 +164,7 @@ class Starting(StageTest):
 
     def test_a_wrong_configuration_is_exit_2(self):
         rig = self.rig
-        for more, said in (("x: {axis: x}\n", "the simulator's are x and y"),
+        for more, said in (("x: {axis: x}\n", "the simulator's are x, y and z"),
                            ("x: {axis: x, scale: 0}\n", "x.scale: found 0"),):
             rig.start(more, wait=None)
             self.assertEqual(rig.program.child.wait(DEADLINE_S), 2)

@@ -22,8 +22,8 @@ from stage_daemon import StageDaemon, is_of_z  # noqa: E402
 
 EMULATOR = SOURCE / "tools/stage-emulator/driftd-stage-emulator"
 WORLD = """
-camera: {width_px: 32, height_px: 32, rate_hz: 20}
-markers: {positions_px: [[16, 16]]}
+camera: {width_px: 64, height_px: 64, rate_hz: 20}
+markers: {positions_px: [[32, 32]]}
 stage: {noise_nm: 0, z: {noise_nm: 0, range_nm: 1e6}}
 """
 # Far from real time: neither a busy machine nor the pauses of a test make a correction late or a move too fast.

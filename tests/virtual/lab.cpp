@@ -89,7 +89,8 @@ void Lab::start_daemon(const std::filesystem::path& file) {
     throw;
   }
   waiting_ = {};
-  time_.await_sleepers(1);  // the thread that the observer learns by
+  // The threads that the observers learn by.
+  time_.await_sleepers(config_.axial.method == control::AxialMethod::None ? 1 : 2);
   driver_.reset(zmq_socket(context_.get(), ZMQ_SUB));
   const int newest_only = 1;
   zmq_setsockopt(driver_.get(), ZMQ_CONFLATE, &newest_only, sizeof newest_only);

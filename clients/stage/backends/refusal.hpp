@@ -38,7 +38,7 @@ inline constexpr const char* kServoHint = "; `switch_servo_on` switches it on wh
 /// Whether each is a finite number or says that its axis stays, and some axis moves.
 inline bool are_targets(std::span<const double> nm) {
   return std::ranges::all_of(nm, [](double one) { return std::isfinite(one) || stays(one); }) &&
-         !std::ranges::all_of(nm, stays);
+         (nm.empty() || !std::ranges::all_of(nm, stays));
 }
 
 inline std::string text_nm(double nm) {

@@ -96,7 +96,7 @@ void faults(const std::vector<World>& worlds, const std::string& law, const Opti
         const bool found = flight.alarm_s >= begins_s;
         missed += found ? 0 : 1;
         if (found) slowest_s = std::max(slowest_s, flight.alarm_s - begins_s);
-        if (found) farthest_nm = std::max(farthest_nm, flight.driven_nm);
+        farthest_nm = std::max(farthest_nm, flight.driven_nm);
       }
       std::printf(" | %s %.3f (%d) %.1f", named.name, slowest_s, missed, farthest_nm);
     }

@@ -75,9 +75,9 @@ class Run {
     for (std::size_t i = 0; i < ticks_.period; ++i) {
       const std::int64_t tick = start_tick_ + static_cast<std::int64_t>(i);
       simulation_.advance(tick * kTickNs);
-      const Vec2 sample = judged_of(simulation_.sample_nm());
-      if (engaged_) judge(i, tick, sample);
-      if (engaged_ && is_learnt(tick * kTickNs)) keep_mean(sample);
+      const Vec2 sample = simulation_.sample_nm();
+      if (engaged_) judge(i, tick, judged_of(sample));
+      if (engaged_ && is_learnt(tick * kTickNs)) keep_mean(judged_of(sample));
       if (i >= ticks_.exposure) continue;
       sum = {sum.x + sample.x, sum.y + sample.y};
       if (i + 1 == ticks_.exposure) take(number, sum);

@@ -166,12 +166,12 @@ TEST_CASE("z is read where it is in use, and wants its ends", "[stage]") {
   CHECK(mistakes_of(kController + "motion: {axes: xyz}\n") == "");  // the simulator's
   CHECK(mistakes_of(asi + "z: {axis: \"1\"}\n") == "");
   CHECK(mistakes_of(asi + "motion: {axes: z}\nz: {max_nm: 5}\n") ==
-        "f:1:1: z.min_nm: found -1e+09 nm with z.max_nm 5; allowed both ends of where z may be "
+        "f:3:13: z.min_nm: found -1000000000 nm with z.max_nm 5; allowed both ends of where z may be "
         "sent, off the cover glass");
   CHECK(mistakes_of(asi + "motion: {axes: xyz}\n" + ends) == "");
   CHECK(mistakes_of(asi + "motion: {axes: z}\n" + ends) == "");
   CHECK(mistakes_of(asi + "motion: {axes: xyz}\nz: {min_nm: 10, max_nm: 100, axis: \"2\"}\n") ==
-        "f:3:31: z.axis: found \"2\", as y.axis; allowed an axis of its own");
+        "f:3:36: z.axis: found \"2\", as y.axis; allowed an axis of its own");
   CHECK(mistakes_of(asi + "motion: {axes: z}\nz: {min_nm: 1, max_nm: 9, controller: second}\n")
             .find("z.controller: found no axis of the first controller") != std::string::npos);
   CHECK(mistakes_of(asi + "motion: {axes: xyz}\nz: {min_nm: 1, max_nm: 9, controller: third}\n")

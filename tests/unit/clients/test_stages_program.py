@@ -14,7 +14,7 @@ import time
 import unittest
 import unittest.mock
 
-from stage_daemon import StageDaemon, mistakes  # prints SKIPPED and exits without pyzmq
+from stage_daemon import StageDaemon, is_of_z, mistakes  # prints SKIPPED and exits without pyzmq
 
 from driftd import stages
 
@@ -118,8 +118,8 @@ class Stage(stages.Stage):
 class InAThread(WithDaemon):
     """`Driver` within a program of the user's own."""
 
-    def start(self, **settings):
-        self.stage, self.error = Stage(), None
+    def start(self, stage=None, **settings):
+        self.stage, self.error = stage or Stage(), None
         self.driver = stages.Driver(self.stage, stages.Settings(self.daemon.corrections, self.daemon.commands,
                                                                 **settings))
         self.thread = threading.Thread(target=self._drive)
@@ -154,6 +154,38 @@ class InAThread(WithDaemon):
         self.assertEqual((self.stage.stops, len(self.stage.threads)), (1, 1))  # one thread owns a stage
         self.daemon.wait_stopped()
         self.assertEqual(self.stage.place_nm, self.stage.moves[-1])
+
+    def test_three_axes_follow_both_topics_and_one_that_nobody_holds_stays(self):
+        class Three(Stage):
+            def __init__(self):
+                super().__init__()
+                self.place_nm = [1000.0, 2000.0, 3000.0]
+
+            def connect(self):
+                return [stages.Axis("a"), stages.Axis("b"), stages.Axis("c")]
+
+            def move_to(self, positions_nm):
+                self.moves.append(positions_nm)
+                self.place_nm = [now if nm is None else nm for nm, now in zip(positions_nm, self.place_nm)]
+
+        self.start(Three(), limits=LOOSE, z_limits=LOOSE, axes="xyz", z_ends_nm=(2500, 3500),
+                   z=stages.Direction("c", -1))
+        report = self.daemon.wait_report(is_of_z)
+        self.assertEqual([(axis["min_nm"], axis["max_nm"]) for axis in report["axes"]], [(2500, 3500)])
+
+        def until(place_nm, *sends):
+            end_s = time.monotonic() + 60
+            while self.stage.place_nm != place_nm:
+                self.assertLess(time.monotonic(), end_s, self.stage.place_nm)
+                for send, total in sends:
+                    send(total)
+                time.sleep(0.02)
+        until([1010.0, 2020.0, 3000.0], (self.daemon.send, (10, 20)))
+        self.assertEqual(self.stage.moves[-1][2], None)
+        until([1010.0, 2020.0, 2960.0], (self.daemon.send_axial, 40))
+        self.assertEqual(self.stage.moves[-1][:2], (None, None))
+        until([1030.0, 2020.0, 2500.0], (self.daemon.send, (30, 20)), (self.daemon.send_axial, 900))
+        self.daemon.wait_report(lambda r: is_of_z(r) and r["state"] == "limit")
 
     def test_a_slow_stage_is_told_and_gets_the_newest(self):
         self.start(limits=LOOSE)
@@ -193,7 +225,8 @@ class InAThread(WithDaemon):
     def test_settings_that_cannot_be_meant_are_refused(self):
         for wrong in (lambda: stages.Direction(sign=0), lambda: stages.Direction(scale=-1.0),
                       lambda: stages.Limits(step_nm=0), lambda: stages.Direction(scale=float("nan")),
-                      lambda: stages.Limits(range_nm=float("inf")), lambda: stages.Settings(max_rate_hz=0)):
+                      lambda: stages.Limits(range_nm=float("inf")), lambda: stages.Settings(max_rate_hz=0),
+                      lambda: stages.Settings(axes="xz"), lambda: stages.Settings(axes="xyz")):
             with self.assertRaises(stages.SettingsError):
                 wrong()
 

@@ -155,9 +155,10 @@ TEST_CASE("what the observer expected of one axis finds a stage that is stuck") 
     const double command = watched.normal(watched.random);
     watched.modelled_nm += command;
     watched.time_ns += 2 * kMs;
-    // The innovation has the command in it; had the stage not been there, it would have none.
+    // By itself the monitor could not tell: the measurement's variance is too large. The innovation
+    // has the command in it; had the stage not been there, it would have none.
     verdict = watched.monitor.update({.moved_nm = {0.5 * watched.normal(watched.random), 0},
-                                      .covariance_nm2 = {0.25, 0, 0},
+                                      .covariance_nm2 = {9, 0, 0},
                                       .modelled_nm = {watched.modelled_nm, 0},
                                       .taken_ns = watched.time_ns,
                                       .expectation = Expectation{.innovation_nm = {-command, 0},

@@ -25,10 +25,9 @@ struct HandlersFixture {
   std::shared_ptr<std::uint64_t> newest_lock = std::make_shared<std::uint64_t>(0);
   std::string why_no_z = {};
   LockOrders orders{{.newest_id = newest_lock}, gate, loop, [] { return std::string(); }};
-  LockOrders z_orders{{.group = AxisGroup::Axial, .newest_id = newest_lock},
-                      z_gate,
-                      loop,
-                      [this] { return why_no_z; }};
+  LockOrders z_orders{{.group = AxisGroup::Axial, .newest_id = newest_lock}, z_gate, loop, [this] {
+                        return why_no_z;
+                      }};
   MoveOrders moves{config, loop, told.log};
   MoveOrders z_moves{config, loop, told.log, AxisGroup::Axial};
   MarkerKeeper keeper{config, fitter, camera, loop, told.log};
@@ -59,22 +58,23 @@ struct HandlersFixture {
                              return nlohmann::json{{"state", "holding"}}; }};
 
   /// Of a daemon that measures z.
-  CommandHandlers z_handlers{orders,
-                             moves,
-                             interrupted,
-                             keeper,
-                             exposure,
-                             snapshots,
-                             calibration,
-                             stage,
-                             record,
-                             raw_frames,
-                             places,
-                             [] { return nlohmann::json::object(); },
-                             CommandHandlers::Axial{.lock = z_orders,
-                                                    .moves = z_moves,
-                                                    .stage = z_stage,
-                                                    .is_held = [this] { return config.axial.hold; }}};
+  CommandHandlers z_handlers{
+      orders,
+      moves,
+      interrupted,
+      keeper,
+      exposure,
+      snapshots,
+      calibration,
+      stage,
+      record,
+      raw_frames,
+      places,
+      [] { return nlohmann::json::object(); },
+      CommandHandlers::Axial{
+          .lock = z_orders, .moves = z_moves, .stage = z_stage, .is_held = [this] {
+            return config.axial.hold;
+          }}};
 
   HandlersFixture() {
     played.tell();

@@ -252,7 +252,8 @@ TEST_CASE("lock and unlock are of the axes that are named, a plain lock of z by 
   CHECK(f.state(AxisGroup::Axial) == LockState::Locked);
   CHECK(f.reply({{"command", "lock"}})["lock_id"] == 5);  // what holds already is no obstacle
   CHECK(f.state(AxisGroup::Axial) == LockState::Locked);
-  CHECK_THAT(f.refusal({{"command", "lock"}, {"axes", "z"}}), contains("the lock of z is `locked`"));
+  CHECK_THAT(f.refusal({{"command", "lock"}, {"axes", "z"}}),
+             contains("the lock of z is `locked`"));
   CHECK_THAT(f.refusal({{"command", "lock"}, {"axes", "y"}}), contains("axes"));
 }
 
@@ -267,9 +268,9 @@ TEST_CASE("x and y are locked without a z that cannot be, and the reply says why
 
 TEST_CASE("without a z there is none to lock, to unlock or to move") {
   Fixture f;
-  for (const json& request : {json{{"command", "lock"}, {"axes", "z"}},
-                              json{{"command", "unlock"}, {"axes", "xyz"}},
-                              json{{"command", "move"}, {"z_nm", 5}}})
+  for (const json& request :
+       {json{{"command", "lock"}, {"axes", "z"}}, json{{"command", "unlock"}, {"axes", "xyz"}},
+        json{{"command", "move"}, {"z_nm", 5}}})
     CHECK(f.refusal(request) == "refused");
 }
 

@@ -70,8 +70,7 @@ struct Fixture {
 TEST_CASE("a move is answered when the loop has taken it, and told until it is over") {
   Fixture f;
   Asker asker;
-  f.moves.order(read_move({{"x_nm", 300}, {"y_nm", -40}}), asker.answer(),
-                f.now_ns);
+  f.moves.order(read_move({{"x_nm", 300}, {"y_nm", -40}}), asker.answer(), f.now_ns);
   f.moves.turn(f.now_ns);
   CHECK_FALSE(asker.answered());
   CHECK(f.moves.pending());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <cmath>
 #include <sys/resource.h>
+#include <cmath>
 
 #include <csignal>
 #include <cstdio>

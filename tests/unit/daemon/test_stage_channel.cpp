@@ -426,7 +426,6 @@ TEST_CASE("a delay that the driver alone exceeds, and a stage elsewhere, are tol
 TEST_CASE("a driver of x and y and one of z are heard side by side, one of all for both") {
   Fixture f;
   StageChannel z(f.config, "this", f.played.ports, f.loop, f.told.log, AxisGroup::Axial);
-  z.leave_events_to(f.channel);
   const auto take = [&](const json& request) {
     return take_stage_report(request, f.channel, &z, f.now_ns);
   };

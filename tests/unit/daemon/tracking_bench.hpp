@@ -305,7 +305,7 @@ struct Bench {
   std::unique_ptr<Reader> reader;
   std::vector<std::pair<std::string, nlohmann::json>> messages;
   bool stage_obeys = true;
-  double z_stage_gain = 1;  ///< nm of the sample, up, for 1 nm that the stage of z is told
+  double z_stage_gain = 1;     ///< nm of the sample, up, for 1 nm that the stage of z is told
   int rest_moves_to_lock = 0;  ///< so that most scripts may lock at once
   bool lossless = false;       ///< a recording
   bool wait_for_sent =
@@ -343,7 +343,8 @@ struct Bench {
     at_here([this, kind, displacement_px, group] {
       LoopCommand command{.kind = kind, .group = group, .displacement_px = displacement_px};
       if (kind == LoopCommand::Kind::Lock) {
-        command.lock_id = ++newest_id;
+        newest_id = std::max({newest_id, lock_id, z_lock_id}) + 1;
+        command.lock_id = newest_id;
         (group == AxisGroup::Axial ? z_lock_id : lock_id) = newest_id;
         publisher.gate(group).open(newest_id);
       }
@@ -423,7 +424,7 @@ struct Bench {
     return result;
   }
 
-  std::uint64_t newest_id = 0;             ///< of a lock, of x and y or of z
+  std::uint64_t newest_id = 0;               ///< of a lock, of x and y or of z
   std::uint64_t lock_id = 0, z_lock_id = 0;  ///< of the newest lock of each
   std::vector<control::Marker> first_markers = ScriptedCamera::markers();  ///< none: not sent
 

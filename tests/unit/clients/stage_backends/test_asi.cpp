@@ -55,6 +55,19 @@ TEST_CASE("ASI: connect sets the syntax of answers and asks, by TCP and by a ser
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("ASI: an axis that stays is not named") {
+  ScriptedPeer peer(Over::Tcp,
+                    {with(connected(), {{.expect = "M X=2.00\r", .answer = ":A \r\n"},
+                                        {.expect = "M Y=3.00\r", .answer = ":A \r\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->move_to(std::array{kStays, 200.0}));
+  CHECK(stage->move_to(std::array{300.0, kStays}));
+  CHECK(stage->prepare());
+  CHECK_FALSE(stage->move_to(std::array{kStays, kStays}));
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("ASI: a move is one command; its answer is read before the next command") {
   ScriptedPeer peer(
       Over::Tcp,

@@ -79,6 +79,25 @@ TEST_CASE("LC400: a move is one write for both channels, positions are signed co
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("LC400: a channel that stays is sent nothing, and not asked for its target") {
+  ScriptedPeer peer(Over::Tcp, {with(connected(), {{.expect = hex("a2 18128311 99990100 55")},
+                                                   word("18128311", "99990100"),
+                                                   {.expect = hex("a2 18128311 00000000 55")},
+                                                   word("18128311", "00000000"),
+                                                   {.expect = hex("a2 18328311 0000fcff 55")},
+                                                   word("18328311", "0000fcff")})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  for (const double nm : {10'000.0, 0.0}) {
+    CHECK(stage->move_to(std::array{nm, kStays}));
+    CHECK(stage->prepare());
+  }
+  CHECK(stage->move_to(std::array{kStays, -250'000.0}));
+  CHECK(stage->prepare());
+  CHECK_FALSE(stage->move_to(std::array{kStays, kStays}));
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("LC400: a target beyond the travel is not sent, for nothing there would refuse it") {
   ScriptedPeer peer(Over::Tcp, {with(connected(), healthy("00000000", "00000000"))});
   const auto stage = make_stage(options(peer));

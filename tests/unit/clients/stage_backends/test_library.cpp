@@ -60,6 +60,17 @@ TEST_CASE("Mad City Labs: the first controller, its ranges and its resolution") 
   CHECK(fake.calls() == "init 1=50123 2=60000 release1 ");
 }
 
+TEST_CASE("Mad City Labs: an axis that stays is not written") {
+  const Fake fake;
+  {
+    const auto stage = make_stage(options(DRIFTD_FAKE_MADLIB));
+    stage->connect();
+    CHECK(stage->move_to(std::array{kStays, 60'000.0}));
+    CHECK_FALSE(stage->move_to(std::array{kStays, kStays}));
+  }
+  CHECK(fake.calls() == "init 2=60000 release1 ");
+}
+
 TEST_CASE("Mad City Labs: the controller of a serial number, the others are released") {
   const Fake fake;
   StageOptions second = options(DRIFTD_FAKE_MADLIB);

@@ -86,6 +86,21 @@ TEST_CASE("PI: both axes move by one command, not before the last is dealt with;
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("PI: an axis that stays is not named") {
+  ScriptedPeer peer(Over::Tcp, {with(connected(), {{.expect = "MOV 2 50.0000\nERR?\n"},
+                                                   {.answer = "0\n"},
+                                                   {.expect = "MOV 1 1.0000\nERR?\n"},
+                                                   {.answer = "0\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->move_to(std::array{kStays, 50'000.0}));
+  CHECK(stage->prepare());
+  CHECK(stage->move_to(std::array{1000.0, kStays}));
+  CHECK(stage->prepare());
+  CHECK_FALSE(stage->move_to(std::array{kStays, kStays}));
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("PI: a motor controller counts mm and must be referenced") {
   Script script = without_from(connected(), "PUN? 1 2\n");
   script[0].answer = "(c)2013 Physik Instrumente (PI) GmbH & Co. KG, C-867, 0, 1.0\n";

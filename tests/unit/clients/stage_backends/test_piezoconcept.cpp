@@ -65,6 +65,20 @@ TEST_CASE("Piezoconcept: the answers that a move owes are collected before the n
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("Piezoconcept: an axis that stays is sent nothing and owes no answer") {
+  ScriptedPeer peer(Over::Tcp,
+                    {with(connected(), {{.expect = "MOVEY 1.000u\n", .answer = "Ok\n"},
+                                        {.expect = "MOVEX 2.000u\n", .answer = "Ok\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  CHECK(stage->move_to(std::array{kStays, 1000.0}));
+  CHECK(stage->prepare());
+  CHECK(stage->move_to(std::array{2000.0, kStays}));
+  CHECK(stage->prepare());
+  CHECK_FALSE(stage->move_to(std::array{kStays, kStays}));
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("Piezoconcept: both axes in one write, both answers before the next command") {
   ScriptedPeer peer(
       Over::Tcp,

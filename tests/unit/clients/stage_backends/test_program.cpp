@@ -211,6 +211,15 @@ TEST_CASE("a program that refuses a target is there, and told of once") {
   CHECK(script.text("starts") == "started\n");
 }
 
+TEST_CASE("a program is told which axis stays") {
+  const Script script(stage());
+  const auto stage = make_stage(script.options());
+  stage->connect();
+  CHECK(stage->move_to(std::array{kStays, 2.0}));
+  CHECK(script.text("heard").find("move - 2.0000 ") != std::string::npos);
+  CHECK_FALSE(stage->move_to(std::array{kStays, kStays}));
+}
+
 TEST_CASE("a program that gets a target too late says so") {
   const Script script(stage("move) echo late ;;"));
   const auto stage = make_stage(script.options());

@@ -135,6 +135,22 @@ TEST_CASE("APT: both bays move by one write, and places are signed") {
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("APT: a bay that stays is sent nothing and asked nothing") {
+  Peer peer(Over::Tcp, {joined({rack(),
+                                {moves({"22"}, {"0040"}),
+                                 {.answer = status("22", "0040", kZeroedClosedEnabled).answer},
+                                 moves({"21"}, {"0000"}),
+                                 {.answer = status("21", "0000", kZeroedClosedEnabled).answer}}})});
+  const auto stage = make_stage(options(peer.device(), {"bay1", "bay2"}));
+  stage->connect();
+  CHECK(stage->move_to(std::array{kStays, 10'000.3}));
+  CHECK(stage->prepare());
+  CHECK(stage->move_to(std::array{0.0, kStays}));
+  CHECK(stage->prepare());
+  CHECK_FALSE(stage->move_to(std::array{kStays, kStays}));
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("APT: two units on lines of their own") {
   Peer x(Over::Tcp, {joined({{quiet("50"), alive("50")}, one("50"), {moves({"50"}, {"0000"})}})});
   Peer y(Over::Tcp, {joined({{quiet("50"), alive("50")}, one("50"), {moves({"50"}, {"ff3f"})}})});
