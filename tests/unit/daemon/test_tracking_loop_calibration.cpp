@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "daemon/loop/calibration_run.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
 #include "unit/daemon/tracking_bench.hpp"
