@@ -48,7 +48,7 @@ class CalibrateAxial(unittest.TestCase):
         return sum(t["stage_z_nm"] for t in seen) / len(seen)
 
     def driftctl(self, *arguments):
-        return self.rig.run_program([BIN / "driftctl", "--config", self.file, *arguments])
+        return self.rig.run_program([BIN / "driftctl", "--config", self.file, *arguments], answer_s=0.5)
 
     def test_a_curve_is_made_and_kept_and_a_lock_by_it_moves_the_sample_as_far_as_told(self):
         self.start()
