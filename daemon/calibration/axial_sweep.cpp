@@ -26,7 +26,7 @@ constexpr double kMeasuredS = 0.2;  ///< at each place
 constexpr double kFewestByTime = 6, kMostByTime = 40;
 constexpr double kRestS = 0.03, kTimeConstants = 5, kDecays = 4;
 constexpr double kMostSeconds = 600;
-constexpr int kLeastBadFramesToEnd = 10;
+constexpr int kFewestBadFramesToEnd = 10;
 
 /// How long the stage takes to come to rest, as the configuration tells it.
 double settle_s(const config::AxialStage& stage, double frames_hz) {
@@ -92,6 +92,14 @@ std::string place_of(const SweepRun& run) {
              : "the stage of z is back at its start";
 }
 
+/// How far the limits let the sample go, to the nearer side.
+double room_beside_nm(const config::Config& config, const LoopReport& loop) {
+  const config::Axial& limits = config.axial;
+  const double at_nm = loop.z.travelled_nm.x + loop.z.total_nm.x;
+  const double travel_nm = limits.travel_limit_nm - std::abs(at_nm);
+  return std::min(limits.range_limit_nm, travel_nm) / std::abs(config.axial_stage.gain);
+}
+
 }  // namespace
 
 AxialSweep::AxialSweep(const config::Config& config, LockOrders& lock, const CameraWatch& camera,
@@ -124,14 +132,6 @@ void AxialSweep::check_may_begin() const {
                          "`driftctl markers`"};
 }
 
-/// How far the limits let the sample go, to the nearer side.
-double room_nm(const config::Config& config, const LoopReport& loop) {
-  const config::Axial& limits = config.axial;
-  const double at_nm = loop.z.travelled_nm.x + loop.z.total_nm.x;
-  const double travel_nm = limits.travel_limit_nm - std::abs(at_nm);
-  return std::min(limits.range_limit_nm, travel_nm) / std::abs(config.axial_stage.gain);
-}
-
 control::SweepSettings AxialSweep::settings_for(const SweepRequest& request) const {
   const double hz = loop_.report().frame_rate_hz;
   control::SweepSettings settings;
@@ -139,7 +139,7 @@ control::SweepSettings AxialSweep::settings_for(const SweepRequest& request) con
   const double usual_nm =
       config_.axial.method == AxialMethod::Astigmatic ? kWidthsRangeNm : kOneSideRangeNm;
   const double fits_nm =
-      room_nm(config_, loop_.report()) - control::SweepPlan::approach_nm(settings.step_nm);
+      room_beside_nm(config_, loop_.report()) - control::SweepPlan::approach_nm(settings.step_nm);
   settings.range_nm = request.range_nm.value_or(std::min(usual_nm, fits_nm));
   settings.frames_per_place = request.frames.value_or(
       static_cast<int>(std::clamp(std::ceil(kMeasuredS * hz), kFewestByTime, kMostByTime)));
@@ -203,7 +203,7 @@ void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t 
       SweepRunSettings{
           .stage_gain = config_.axial_stage.gain,
           .by_spot = by_spot,
-          .bad_frames_to_end = std::max(config_.lock.bad_frames_to_hold, kLeastBadFramesToEnd)});
+          .bad_frames_to_end = std::max(config_.lock.bad_frames_to_hold, kFewestBadFramesToEnd)});
   const StageRun* ordered = run.get();
   lock_.calibrate(
       std::move(run),

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-json or_null(const std::optional<double>& value) {
+json value_or_null(const std::optional<double>& value) {
   return value ? json(*value) : json(nullptr);
 }
 
@@ -37,7 +37,7 @@ json result_of(const control::SweepFindings& f, const control::SweepSettings& sw
       {"settling_nm", f.settling_nm},
       {"tilt_nm_per_um", nullptr},
       {"check_nm", {{sweep.check_nm, f.check_up_nm}, {-sweep.check_nm, f.check_down_nm}}},
-      {"gain_by_curve", or_null(f.gain_by_curve)},
+      {"gain_by_curve", value_or_null(f.gain_by_curve)},
       {"curve", nullptr},
       {"reflection", nullptr},
       {"warnings", f.warnings}};
@@ -61,9 +61,9 @@ json result_of(const control::SweepFindings& f, const control::SweepSettings& sw
   result["markers_left_out"] = f.markers_left_out;
   result["heights_nm"] = f.heights_nm;
   result["heights_tilt_nm_per_um"] = f.heights_tilt_nm_per_um;
-  result["uneven_nm"] = or_null(f.uneven_nm);
+  result["uneven_nm"] = value_or_null(f.uneven_nm);
   result["wobble_nm"] = f.wobble_nm;
-  result["light_change"] = or_null(f.light_change);
+  result["light_change"] = value_or_null(f.light_change);
   return result;
 }
 

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-struct Options {
+struct AxialOptions {
   std::optional<double> range_nm, step_nm, settle_ms;
   std::optional<int> frames;
   fs::path output;
@@ -37,7 +37,7 @@ fs::path curve_beside(const fs::path& config) {
   return fs::absolute(config).parent_path() / (config.stem().string() + ".z-curve.yaml");
 }
 
-std::optional<std::string> text_of(const fs::path& file) {
+std::optional<std::string> content_of(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   if (!in) return std::nullopt;
   std::ostringstream text;
@@ -46,7 +46,7 @@ std::optional<std::string> text_of(const fs::path& file) {
 }
 
 void keep(const fs::path& file, const fs::path& model, const std::string& text) {
-  const fs::path old = replace_file(file, model, text_of(file), text);
+  const fs::path old = replace_file(file, model, content_of(file), text);
   fmt::print(stderr, "Written to {}{}.\n", file.string(),
              old.empty() ? "" : "; the one before is " + old.string());
 }
@@ -63,7 +63,7 @@ void write_plainly(const fs::path& file, const std::string& text) {
   if (!out.flush()) throw std::runtime_error("cannot write " + file.string());
 }
 
-void check_usage(const CommonOptions& common, const Options& options) {
+void check_usage(const CommonOptions& common, const AxialOptions& options) {
   if (options.write && common.config.empty())
     throw CLI::ValidationError("--write", "needs --config with the file that driftd runs with");
   if (options.keep_curve && !options.write)
@@ -77,7 +77,7 @@ void check_usage(const CommonOptions& common, const Options& options) {
     throw CLI::ValidationError("--output", folder.string() + " is no folder");
 }
 
-json fields_of(const Options& options) {
+json fields_of(const AxialOptions& options) {
   json fields{{"axes", "z"}};
   if (options.range_nm) fields["range_nm"] = *options.range_nm;
   if (options.step_nm) fields["step_nm"] = *options.step_nm;
@@ -86,7 +86,7 @@ json fields_of(const Options& options) {
   return fields;
 }
 
-void calibrate(const CommonOptions& common, const Options& options) {
+void calibrate(const CommonOptions& common, const AxialOptions& options) {
   check_usage(common, options);
   StopSignal stop;
   CommandClient client = client_of(common);
@@ -138,7 +138,7 @@ void add_calibrate_axial(CLI::App& calibrate_command, const CommonOptions& commo
       "Take the stage of z up and down about the present place and back, while z is not locked, "
       "and make the curve of widths, or the slope of the reflected spot, of what the camera sees "
       "(docs/use/axial.md). Ctrl-C: back to the start");
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<AxialOptions>();
   command
       ->add_option("--range-nm", options->range_nm,
                    "How far the sample goes each way, nm; without: driftd chooses")
