@@ -580,6 +580,43 @@ class Client:
                                       getattr(error, "code", "timeout")) from error
             time.sleep(0.05)
 
+    def calibrate_z(self, timeout_s: float = 600.0, **fields: float) -> dict:
+        """Take the stage of z up and down about the present place and back, and make the curve of widths, or the slope
+        of the reflected spot, of what is seen.
+
+        Parameters
+        ----------
+        timeout_s : float
+            When to give it up, s; the stage is then told to go back to its start.
+        **fields
+            ``range_nm``, ``step_nm``, ``frames``, ``settle_s``; what is left out, driftd chooses.
+
+        Returns
+        -------
+        result : dict
+            As docs/reference/protocol.md, "Calibrating z", has it; ``result["curve"]["text"]`` is the file of
+            ``axial.curve``.
+
+        Raises
+        ------
+        DriftdError
+            It was not begun, or was refused or ended: ``code`` is the phase, the text says why and where the stage is.
+        TimeoutError
+            It has not come to an end.
+        """
+        self.request("calibrate", axes="z", **fields)
+        deadline = time.monotonic() + timeout_s
+        while True:
+            now = self.request("calibration", axes="z")[0]
+            if now["phase"] == "done":
+                return now["result"]
+            if now["phase"] in ("none", "refused", "stopped", "failed"):
+                raise DriftdError(now["text"], now["phase"])
+            if time.monotonic() > deadline:
+                self.request("calibrate", axes="z", stop=True)
+                raise TimeoutError(f"the calibration of z has not ended in {timeout_s} s; its stage goes back")
+            time.sleep(0.2)
+
     def snapshot(self) -> tuple[dict, memoryview]:
         """The current frame.
 
