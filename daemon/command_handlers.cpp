@@ -157,12 +157,12 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
     if (stop) return record_.stop(std::move(answer), now_ns);
     return answer(Reply{.fields = {{"record", record_.status(now_ns)}}});
   }
-  allow_only(request, {});
   if (name == "calibration") {
     allow_only(request, {"axes"});
     const bool of_z = is_of_z(request, axial_.has_value());
     return answer(Reply{.fields = of_z ? axial_->sweep.progress() : calibration_.progress()});
   }
+  allow_only(request, {});
   if (name == "status") return answer(Reply{.fields = {{"status", status_()}}});
   if (name == "reset") return reset(std::move(answer), now_ns);
   if (name == "snapshot") return snapshots_.request(std::move(answer), now_ns);

@@ -21,7 +21,7 @@ using nlohmann::json;
 using Level = EventLog::Level;
 using control::AxialMethod;
 
-constexpr double kWidthsRangeNm = 600, kOneSideRangeNm = 300, kDefaultStepNm = 25;
+constexpr double kWidthsRangeNm = 400, kOneSideRangeNm = 300, kDefaultStepNm = 25;
 constexpr double kMeasuredS = 0.2;  ///< at each place
 constexpr double kFewestByTime = 6, kMostByTime = 40;
 constexpr double kRestS = 0.03, kTimeConstants = 5, kDecays = 4;

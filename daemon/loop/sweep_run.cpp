@@ -91,7 +91,9 @@ void SweepRun::go_on() noexcept {
 
 /// z itself need not be measured: it is what is calibrated.
 bool SweepRun::is_good(control::LockEvent verdict) const noexcept {
-  return sees_ && verdict != control::LockEvent::NotSent &&
+  const bool is_passed =
+      place_ < record_.plan().places().size() && !record_.plan().places()[place_].is_measured();
+  return (sees_ || is_passed) && verdict != control::LockEvent::NotSent &&
          verdict != control::LockEvent::StaleFrame;
 }
 

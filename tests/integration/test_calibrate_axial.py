@@ -9,7 +9,7 @@ from harness import BIN, SOURCE, new_rig
 WORLD = (SOURCE / "config/examples/scenario-axial.yaml").read_text()
 CAMERA = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}  # the world's
 STAGE = "{delay_us: 2500, resonance_hz: 100, damping: 0.7}"
-REFLECTION = "{x_px: 128, y_px: 244, roi_px: 24}"
+REFLECTION = "{x_px: 128, y_px: 240, roi_px: 28}"
 
 
 def changed(world: str, *replacements: tuple[str, str]) -> str:
@@ -123,7 +123,7 @@ class CalibrateAxial(unittest.TestCase):
         self.wait_over()
 
     def test_a_stage_that_stands_still_is_refused_by_its_name(self):
-        self.start(changed(WORLD, ("    tilt_x_nm_per_um: 20", "    tilt_x_nm_per_um: 0\n    coupling: 0")))
+        self.start(changed(WORLD, ("    tilt_x_nm_per_um: 20", "    tilt_x_nm_per_um: 0\n    coupling: 0.001")))
         self.begin(range_nm=200)
         over = self.wait_over()
         self.assertEqual(over["phase"], "refused", over)
@@ -131,7 +131,7 @@ class CalibrateAxial(unittest.TestCase):
         self.assertIsNone(over["result"])
 
     def test_a_reflected_spot_is_calibrated_by_the_same_sweep(self):
-        self.start(method="reflection", reflection=REFLECTION)
+        self.start(changed(WORLD, ("  y_px: 244", "  y_px: 240")), method="reflection", reflection=REFLECTION)
         self.assertEqual(self.rig.status()["axial"]["reason"], "not_calibrated")
         self.begin(range_nm=200)
         over = self.wait_over()
