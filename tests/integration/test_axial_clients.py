@@ -84,7 +84,7 @@ class Clients(unittest.TestCase):
         self.addCleanup(rig.close)
         examples = SOURCE / "config/examples"
         rig.start_sim((examples / "scenario-three-axes.yaml").read_text())
-        axial = {"method": "astigmatic", "curve": f'"{examples}/three-axes-curve.yaml"', "hold": "true", "range_limit_nm": 400,
+        axial = {"method": "astigmatic", "curve": f'"{examples}/curves/three-axes.yaml"', "hold": "true", "range_limit_nm": 400,
                  "stage": "{delay_us: 3000, resonance_hz: 100, damping: 0.7}"}
         rig.start_daemon(rig.config(**{**deep(rig), "axial": axial}))
         rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
