@@ -266,7 +266,8 @@ void check_automatic_markers(const Config& config, Conflicts& conflicts) {
 void check_fits_of_z(const Config& config, Conflicts& conflicts) {
   const bool astigmatic = config.axial.method == control::AxialMethod::Astigmatic;
   const std::string method(text_of(config.axial.method));
-  if (config.axial.curve.empty()) {
+  // `driftctl calibrate z` makes one where there is a stage.
+  if (config.axial.curve.empty() && config.camera.source == Source::Replay) {
     conflicts.push_back({{"axial.method", "axial.curve"},
                          method + " without axial.curve",
                          "the file of a curve, which `driftfit calibrate-z` makes from a stack"});
@@ -310,7 +311,7 @@ void check_hold_of_z(const Config& config, Conflicts& conflicts) {
 
 void check_reflection(const Config& config, Conflicts& conflicts) {
   const Reflection& reflection = config.reflection;
-  if (reflection.nm_per_px == 0) {
+  if (reflection.nm_per_px == 0 && config.camera.source == Source::Replay) {
     conflicts.push_back({{"axial.method", "axial.reflection.nm_per_px"},
                          "reflection without axial.reflection.nm_per_px",
                          "how far the sample moves up for a pixel of the spot's way"});

@@ -196,8 +196,9 @@ std::vector<Option> axial_options() {
       row<&Config::axial, &Axial::curve>(
           "axial.curve", "",
           {.text = "With `astigmatic` and `defocus`: the file that tells how wide a marker is at "
-                   "which z, relative to the folder of the configuration file. `driftfit "
-                   "calibrate-z` makes it from a stack; Picasso's calibration is read, too. It "
+                   "which z, relative to the folder of the configuration file. `driftctl "
+                   "calibrate z` makes it by the stage of z, `driftfit calibrate-z` from a stack; "
+                   "Picasso's calibration is read, too. Empty: z is not calibrated yet. It "
                    "belongs to its fits: `fitter.roi_px` `auto` takes the curve's.",
            .reload = Reload::Idle}),
       row<&Config::axial, &Axial::hold>(
@@ -312,7 +313,8 @@ std::vector<Option> reflection_options() {
       row<&Config::reflection, &Reflection::nm_per_px>(
           "axial.reflection.nm_per_px", 0,
           {.text = "How far the sample moves up for each pixel that the spot moves along "
-                   "angle_deg. Below 0: the spot moves the other way.",
+                   "angle_deg. Below 0: the spot moves the other way; 0: not known yet, and "
+                   "`driftctl calibrate z` measures it.",
            .unit = "nm/px",
            .min = -10'000,
            .max = 10'000,

@@ -86,6 +86,15 @@ std::optional<Axes> axes_of(const nlohmann::json& request, bool has_z) {
   return axes;
 }
 
+/// Which of both calibrations is meant. @throws CommandRefused
+bool is_of_z(const nlohmann::json& request, bool has_z) {
+  const auto axes = axes_of(request, has_z);
+  if (axes && axes->xy && axes->z)
+    throw CommandRefused{Refusal::BadRequest,
+                         "`axes` is \"xy\" or \"z\": each stage is calibrated by itself"};
+  return axes && axes->z;
+}
+
 /// One answer of an order to both locks: that of x and y, with what came of z in `z`. Where x and y
 /// refuse, it is refused.
 class BothAnswers {
@@ -129,15 +138,7 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   }
   if (name == "stage")
     return answer(take_stage_report(request, stage_, axial_ ? &axial_->stage : nullptr, now_ns));
-  if (name == "calibrate") {
-    allow_only(request, {"excursion_nm", "seconds", "stop"});
-    if (flag_of(request, "stop")) return calibration_.stop(answer);
-    using Limits = Calibration::Limits;
-    return calibration_.begin(
-        number_of(request, "excursion_nm", Limits::kLeastExcursionNm, Limits::kMostExcursionNm),
-        number_of(request, "seconds", Limits::kLeastSeconds, Limits::kMostSeconds),
-        std::move(answer), now_ns);
-  }
+  if (name == "calibrate") return calibrate(request, std::move(answer), now_ns);
   if (name == "lock") return lock(request, std::move(answer), now_ns);
   if (name == "move") return move(request, std::move(answer), now_ns);
   if (name == "unlock") return unlock(request, std::move(answer), now_ns);
@@ -156,8 +157,12 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
     if (stop) return record_.stop(std::move(answer), now_ns);
     return answer(Reply{.fields = {{"record", record_.status(now_ns)}}});
   }
+  if (name == "calibration") {
+    allow_only(request, {"axes"});
+    const bool of_z = is_of_z(request, axial_.has_value());
+    return answer(Reply{.fields = of_z ? axial_->sweep.progress() : calibration_.progress()});
+  }
   allow_only(request, {});
-  if (name == "calibration") return answer(Reply{.fields = calibration_.progress()});
   if (name == "status") return answer(Reply{.fields = {{"status", status_()}}});
   if (name == "reset") return reset(std::move(answer), now_ns);
   if (name == "snapshot") return snapshots_.request(std::move(answer), now_ns);
@@ -166,6 +171,30 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
       "unknown command `" + beginning_of(name) +
           "`; there are status, lock, unlock, reset, move, markers, snapshot, "
           "calibrate, calibration, stage, record, place, exposure, access, reload, restart"};
+}
+
+void CommandHandlers::calibrate(const Json& request, Answer answer, std::int64_t now_ns) {
+  if (is_of_z(request, axial_.has_value())) {
+    allow_only(request, {"axes", "range_nm", "step_nm", "frames", "settle_s", "stop"});
+    if (flag_of(request, "stop")) return axial_->sweep.stop(answer);
+    using Plan = control::SweepPlan;
+    SweepRequest wanted;
+    wanted.range_nm = number_of(request, "range_nm", Plan::kLeastRangeNm, Plan::kMostRangeNm);
+    wanted.step_nm = number_of(request, "step_nm", Plan::kLeastStepNm, Plan::kMostStepNm);
+    wanted.settle_s =
+        number_of(request, "settle_s", AxialSweep::kLeastSettleS, AxialSweep::kMostSettleS);
+    if (const auto frames =
+            number_of(request, "frames", AxialSweep::kFewestFrames, AxialSweep::kMostFrames))
+      wanted.frames = static_cast<int>(std::lround(*frames));
+    return axial_->sweep.begin(wanted, std::move(answer), now_ns);
+  }
+  allow_only(request, {"axes", "excursion_nm", "seconds", "stop"});
+  if (flag_of(request, "stop")) return calibration_.stop(answer);
+  using Limits = Calibration::Limits;
+  calibration_.begin(
+      number_of(request, "excursion_nm", Limits::kLeastExcursionNm, Limits::kMostExcursionNm),
+      number_of(request, "seconds", Limits::kLeastSeconds, Limits::kMostSeconds), std::move(answer),
+      now_ns);
 }
 
 void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_ns) {

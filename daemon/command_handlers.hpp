@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "daemon/calibration/axial_sweep.hpp"
 #include "daemon/calibration/calibration.hpp"
 #include "daemon/camera/snapshots.hpp"
 #include "daemon/exposure.hpp"
@@ -31,6 +32,7 @@ class CommandHandlers {
     LockOrders& lock;
     MoveOrders& moves;
     StageChannel& stage;
+    AxialSweep& sweep;
     std::function<bool()> is_held;  ///< a plain `lock` holds z, too: axial.hold
   };
 
@@ -58,6 +60,7 @@ class CommandHandlers {
   void carry_out(const Json& request, Answer answer, std::int64_t now_ns);
 
  private:
+  void calibrate(const Json& request, Answer answer, std::int64_t now_ns);
   void lock(const Json& request, Answer answer, std::int64_t now_ns);
   void unlock(const Json& request, Answer answer, std::int64_t now_ns);
   void reset(Answer answer, std::int64_t now_ns);

@@ -113,6 +113,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
       calibration_(
           config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); },
           [this] { return stage_.timing(); }),
+      sweep_(config_, z_lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, pattern_, events_),
       raw_frames_(config_, session_, loop_, events_),
@@ -137,7 +138,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
 std::optional<CommandHandlers::Axial> Housekeeping::axial_handlers() {
   if (config_.axial.method == control::AxialMethod::None) return std::nullopt;
   return CommandHandlers::Axial{
-      .lock = z_lock_, .moves = z_moves_, .stage = z_stage_, .is_held = [this] {
+      .lock = z_lock_, .moves = z_moves_, .stage = z_stage_, .sweep = sweep_, .is_held = [this] {
         return config_.axial.hold;
       }};
 }
@@ -249,6 +250,7 @@ void Housekeeping::turn(int patience_ms) {
   interrupted_.turn(lock_, monotonic_ns(), &z_lock_);
   memory_.turn(monotonic_ns());
   calibration_.turn();
+  sweep_.turn();
   markers_.turn(monotonic_ns());
   exposure_.turn(monotonic_ns());
   snapshots_.turn(monotonic_ns());

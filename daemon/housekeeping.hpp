@@ -13,6 +13,7 @@
 
 #include "base/process/watchdog.hpp"
 #include "config/config.hpp"
+#include "daemon/calibration/axial_sweep.hpp"
 #include "daemon/calibration/calibration.hpp"
 #include "daemon/camera/camera_network.hpp"
 #include "daemon/camera/camera_watch.hpp"
@@ -73,8 +74,8 @@ class Housekeeping {
   /// A thread of its own looks for markers, evaluates a calibration, reads or writes a place,
   /// begins or ends a record, or begins to save raw frames.
   bool is_calculating() const noexcept {
-    return markers_.is_searching() || calibration_.is_evaluating() || places_.is_at_disk() ||
-           record_.pending() || raw_frames_.is_beginning();
+    return markers_.is_searching() || calibration_.is_evaluating() || sweep_.is_evaluating() ||
+           places_.is_at_disk() || record_.pending() || raw_frames_.is_beginning();
   }
   const Publisher& publisher() noexcept { return pipeline_.publisher(); }
 
@@ -120,6 +121,7 @@ class Housekeeping {
   Places places_;
   Snapshots snapshots_;
   Calibration calibration_;
+  AxialSweep sweep_;
   RecordKeeper record_;
   FrameKeeper raw_frames_;
   CommandHandlers handlers_;

@@ -40,6 +40,9 @@ Outcome Reload::run() {
   try {
     config::Origins origins;
     config::Config after = with_curve(config::load(file_, &origins));
+    // A curve that was made since may say which ROI `auto` has chosen: that one is no change.
+    if (config_.fitter.roi_px == 0 && after.fitter.roi_px == loop_.report().roi_px)
+      config_.fitter.roi_px = after.fitter.roi_px;
     const bool idle = loop_.report().all_idle() && !orders_pending_();
     if (!have_other_curves(config_, after))
       after.axial.read = config_.axial.read;  // z keeps its zero

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "base/in_words.hpp"
+#include "clients/common/axial_lock.hpp"
 #include "clients/common/plain.hpp"
 
 namespace driftd::clients {
@@ -63,11 +64,13 @@ Line pair(const char* label, const std::string& x, const std::string& y, const s
   return {fmt::format("{:<12}{:>11}{:>11} nm{}", label, x, y, rest), Tone::Plain};
 }
 
-Line gate_line(const json& status, bool silent) {
-  const json* open = find(status, "/gate/in_lock");
-  if (silent || open == nullptr || !open->is_boolean()) return {"in lock     -", Tone::Dim};
-  if (open->get<bool>()) return {"in lock     yes", Tone::Good};
-  return {"in lock     no: " + why_not_in_lock(status.at("gate")), Tone::Plain};
+/// @param lock  `status`, or the lock of z in it
+Line gate_line(const char* name, const json& lock, bool silent) {
+  const std::string in_lock = fmt::format("{:<12}", name);
+  const json* open = find(lock, "/gate/in_lock");
+  if (silent || open == nullptr || !open->is_boolean()) return {in_lock + "-", Tone::Dim};
+  if (open->get<bool>()) return {in_lock + "yes", Tone::Good};
+  return {in_lock + "no: " + why_not_in_lock(lock.at("gate")), Tone::Plain};
 }
 
 /// "markers 0.07 stage 0.20"; of less than a whole record both together, which it does not tell
@@ -98,12 +101,12 @@ std::string look_alikes(const json& line) {
 }
 
 /// Which law holds the lock, and which vibrations the observer has found.
-void add_law(const json& status, std::vector<Line>& lines) {
-  const json* control = find(status, "/control");
+void add_law(const char* name, const json& lock, std::vector<Line>& lines) {
+  const json* control = find(lock, "/control");
   const std::string law = control != nullptr ? text(*control, "/law") : "-";
   if (law == "-" || law.empty()) return;
   const std::string reason = text(*control, "/reason");
-  std::string line = "law         " + law;
+  std::string line = fmt::format("{:<12}{}", name, law);
   if (reason == "worse_than_pi")
     line += " (the observer left more, and is tried again later)";
   else if (reason == "driver_too_slow")
@@ -347,18 +350,20 @@ Line markers_line(const json& status) {
 }
 
 /// What the stage's driver says of itself; nothing of one that only subscribes.
-void add_stage(const json& status, std::vector<Line>& lines) {
-  const json* driver = find(status, "/stage_driver");
-  const std::string looks = text(status, "/stage");
+/// @param lock  `status`, or the lock of z in it
+void add_stage(const char* name, const json& lock, std::vector<Line>& lines) {
+  const json* driver = find(lock, "/stage_driver");
+  const std::string looks = text(lock, "/stage");
+  const std::string stage = fmt::format("{:<12}", name);
   // A program that only subscribes moves the stage.
   if (looks == "stuck" && driver != nullptr && driver->is_null())
-    lines.push_back({"stage       no driver is connected", Tone::Bad});
+    lines.push_back({stage + "no driver is connected", Tone::Bad});
   else if (looks != "-" && looks != "following")
-    lines.push_back({"stage       " + looks_in_words(looks), Tone::Warning});
+    lines.push_back({stage + looks_in_words(looks), Tone::Warning});
   if (driver == nullptr || !driver->is_object()) return;
   const std::string state = text(*driver, "/state");
   lines.push_back(
-      {cut(fmt::format("stage       {}: {}", text(*driver, "/driver"), in_words(state)), kColumns),
+      {cut(fmt::format("{}{}: {}", stage, text(*driver, "/driver"), in_words(state)), kColumns),
        state == "ready" ? Tone::Plain : Tone::Bad});
   if (state != "ready") add_text(*driver, "/text", Tone::Bad, lines);
   const json* axes = find(*driver, "/axes");
@@ -372,6 +377,55 @@ void add_stage(const json& status, std::vector<Line>& lines) {
   lines.push_back({fmt::format("{:<12}{} moves/s   p50 {}   p99 {} us   refused {}", "",
                                number(*driver, "/rate_hz"), number(*driver, "/latency_us/p50"),
                                number(*driver, "/latency_us/p99"), number(*driver, "/refused"))});
+}
+
+/// " for 0:03:12 (recovered)": since when a lock is in its state, up to `told_ns`, and why.
+std::string since_and_why(const json& lock, const json* told_ns, double since_told_s) {
+  std::string words;
+  const json* since = find(lock, "/state_since_ns");
+  const bool known = since != nullptr && since->is_number() && told_ns != nullptr &&
+                     told_ns->is_number() && since->get<double>() > 0;
+  // Time up to the status counts by the daemon's clock, which may be another computer's, and
+  // since by ours.
+  if (known)
+    words +=
+        " for " + duration((told_ns->get<double>() - since->get<double>()) * 1e-9 + since_told_s);
+  const std::string reason = text(lock, "/reason");
+  if (reason != "-" && reason != "none")
+    words += " (" +
+             in_words(reason, lock.value("held_for", "none"), lock.value("held_first", "none")) +
+             ")";
+  return words;
+}
+
+/// The lock of z: its state, why and what helps, whether it lies still, where its stage was told to
+/// be, and what that does. Nothing where z was never held.
+/// @param correction  the newest of z, or null: then as of the last status
+/// @param since_told_s  how old `status` is
+void add_axial_lock(const json& status, const json& correction, double since_told_s,
+                    std::vector<Line>& lines) {
+  const json& lock = axial_lock(status);
+  if (!lock.is_object()) return;
+  const std::string state = text(lock, "/state");
+  lines.push_back({"z lock      " + state +
+                       since_and_why(lock, find(status, "/time_ns"), since_told_s) + "   lock " +
+                       number(lock, "/lock_id"),
+                   tone_of_state(state)});
+  add_text(lock, "/cure", Tone::Warning, lines);
+  add_text(lock, "/warning", Tone::Warning, lines);
+  if (state == "idle") return;
+  add_text(lock, "/acquaintance/text", Tone::Plain, lines);
+  lines.push_back(gate_line("z in lock", lock, since_told_s > kSilentAfter_s));
+  const std::string set_nm = number(lock, "/move/z_nm", "{:+.1f}");
+  const std::string phase = text(lock, "/move/phase");
+  if (set_nm != "-" && !(phase == "resting" && set_nm == "+0.0"))
+    lines.push_back({fmt::format("{:<12}{:>11} nm{}", "z set-point", set_nm,
+                                 phase == "resting" ? "" : "   " + phase)});
+  add_law("z law", lock, lines);
+  const json& total = correction.is_object() ? correction : lock;
+  lines.push_back({fmt::format("{:<12}{:>11} nm{}", "z stage at",
+                               number(total, "/total_z_nm", "{:+.3f}"), limits(correction))});
+  add_stage("z stage", lock, lines);
 }
 
 bool is_true(const json& object, const char* pointer) {
@@ -471,17 +525,20 @@ Line marker_line(const json& marker, bool with_z) {
 
 std::string why_not_in_lock(const nlohmann::json& gate) {
   const std::string reason = text(gate, "/reason");
+  const bool of_z = gate.is_object() && gate.contains("residual_z_nm");
   const auto numbers = [&](const char* what) {
-    const json* x = find(gate, "/residual_x_nm");
-    const json* y = find(gate, "/residual_y_nm");
+    const json* x = find(gate, of_z ? "/residual_z_nm" : "/residual_x_nm");
+    const json* y = of_z ? x : find(gate, "/residual_y_nm");
     if (x == nullptr || y == nullptr || !x->is_number() || !y->is_number()) return in_words(reason);
-    return fmt::format("{} {:.3g} nm{}, tolerance {} nm (gate.tolerance_nm)", what,
+    return fmt::format("{} {:.3g} nm{}, tolerance {} nm ({})", what,
                        std::max(x->get<double>(), y->get<double>()),
-                       reason == "moved" ? "" : " rms", number(gate, "/tolerance_nm", "{:g}"));
+                       reason == "moved" ? "" : " rms", number(gate, "/tolerance_nm", "{:g}"),
+                       of_z ? "gate.z_tolerance_nm" : "gate.tolerance_nm");
   };
   if (reason == "residual") return numbers("residual");
   if (reason == "settling") return numbers("settling at");
   if (reason == "moved") return numbers("a frame was off by");
+  if (reason == "axial") return "z does not lie still";
   return in_words(reason);
 }
 
@@ -490,12 +547,12 @@ void DaemonView::update(const Message& message, std::int64_t now_ns) {
   if (message.restarted) {
     // One restart shows on every topic; the start of the new session's status counts it once.
     if (message.topic == "status") ++restarts_;
-    if (message.topic == "position") correction_ = nullptr;
+    if (message.topic == "position") correction_ = axial_ = nullptr;
   }
   last_ns_ = now_ns;
-  if (const json* state = find(message.body, "/state"); state != nullptr && state->is_string()) {
-    state_ = state->get<std::string>();
-  }
+  const json* state = find(message.body, "/state");
+  const bool of_xy = text(message.body, "/code") != "axial_state_changed";
+  if (of_xy && state != nullptr && state->is_string()) state_ = state->get<std::string>();
   if (message.topic == "status") {
     status_ = message.body;
     status_ns_ = now_ns;
@@ -505,6 +562,7 @@ void DaemonView::update(const Message& message, std::int64_t now_ns) {
   }
   if (message.topic == "position") position_ = message.body;
   if (message.topic == "correction") correction_ = message.body;
+  if (message.topic == "axial") axial_ = message.body;
   if (message.topic == "markers") markers_ = message.body;
   if (message.topic == "event") {
     const std::string level = text(message.body, "/level");
@@ -534,25 +592,10 @@ Line DaemonView::state_line(std::int64_t now_ns) const {
   }
   std::string line = "state       " + state_;
   // The status may be older than the state; its reason then belongs to another state.
-  if (text(status_, "/state") == state_) {
-    const json* since = find(status_, "/state_since_ns");
-    const json* told = find(status_, "/time_ns");
-    const bool known = since != nullptr && since->is_number() && told != nullptr &&
-                       told->is_number() && since->get<double>() > 0;
-    // Time up to the status counts by the daemon's clock, which may be another computer's, and
-    // since by ours.
-    if (known) {
-      const double until_status_s = (told->get<double>() - since->get<double>()) * 1e-9;
-      line += " for " + duration(until_status_s + static_cast<double>(now_ns - status_ns_) * 1e-9);
-    }
-    const std::string reason = text(status_, "/reason");
-    if (reason != "-" && reason != "none")
-      line +=
-          " (" +
-          in_words(reason, status_.value("held_for", "none"), status_.value("held_first", "none")) +
-          ")";
-    line += fmt::format("   lock {}", number(status_, "/lock_id"));
-  }
+  if (text(status_, "/state") == state_)
+    line += since_and_why(status_, find(status_, "/time_ns"),
+                          static_cast<double>(now_ns - status_ns_) * 1e-9) +
+            fmt::format("   lock {}", number(status_, "/lock_id"));
   return {line, tone_of_state(state_)};
 }
 
@@ -588,8 +631,8 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   lines.push_back(pair("drift rms", number(drift, "/rms_x_nm", "{:.3f}"),
                        number(drift, "/rms_y_nm", "{:.3f}"), "   last seconds"));
   add_residual(status_, lines);
-  lines.push_back(gate_line(status_, silence_s(now_ns) > kSilentAfter_s));
-  add_law(status_, lines);
+  lines.push_back(gate_line("in lock", status_, silence_s(now_ns) > kSilentAfter_s));
+  add_law("law", status_, lines);
   if (position_.is_object()) {
     const std::string z = number(position_, "/witness_z_nm", "{:+.3f}");
     lines.push_back(pair("witnesses", number(position_, "/witness_x_nm", "{:+.3f}"),
@@ -600,7 +643,8 @@ std::vector<Line> DaemonView::summary(std::int64_t now_ns) const {
   const json& total = correction_.is_object() ? correction_ : drift;
   lines.push_back(pair("correction", number(total, "/total_x_nm", "{:+.3f}"),
                        number(total, "/total_y_nm", "{:+.3f}"), limits(correction_)));
-  add_stage(status_, lines);
+  add_stage("stage", status_, lines);
+  add_axial_lock(status_, axial_, static_cast<double>(now_ns - status_ns_) * 1e-9, lines);
   add_record(status_, lines);
   lines.push_back(latency_line(status_));
   lines.push_back(fitter_line(status_));
@@ -641,8 +685,10 @@ std::string DaemonView::one_line(std::int64_t now_ns) const {
   if (silence_s > kSilentAfter_s) {
     return fmt::format("no message for {:.0f} s (last state: {})", silence_s, state_);
   }
-  const std::string z =
+  std::string z =
       has_axial(status_) ? fmt::format("  z {:>8} nm", number(position_, "/z_nm", "{:+.2f}")) : "";
+  if (const std::string lock = text(axial_lock(status_), "/state"); lock != "-" && lock != "idle")
+    z += " " + lock;
   return fmt::format(
       "{:<11} drift {:>8} {:>8} nm{}  rms {:>6} {:>6} nm  markers {}/{}  {} Hz  p50 {} p99 {} us",
       state_, number(position_, "/x_nm", "{:+.2f}"), number(position_, "/y_nm", "{:+.2f}"), z,

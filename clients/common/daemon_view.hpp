@@ -20,8 +20,8 @@ struct Line {
   Tone tone = Tone::Plain;
 };
 
-/// Why images may not be taken, from the `gate` of `status`: "residual 1.4 nm rms, tolerance 1 nm
-/// (gate.tolerance_nm)".
+/// Why images may not be taken, from the `gate` of `status`, or of the lock of z in it: "residual
+/// 1.4 nm rms, tolerance 1 nm (gate.tolerance_nm)".
 std::string why_not_in_lock(const nlohmann::json& gate);
 
 class DaemonView {
@@ -51,7 +51,7 @@ class DaemonView {
   Line state_line(std::int64_t now_ns) const;
 
   // Each is the body of the newest message of its topic; null before the first.
-  nlohmann::json status_, position_, correction_, markers_;
+  nlohmann::json status_, position_, correction_, axial_, markers_;
   std::deque<Line> events_;
   std::string state_ = "unknown";
   std::int64_t last_ns_ = 0;

@@ -180,26 +180,39 @@ void Demo::start_page() {
                   (options_.look ? "" : "  (while the demo runs; with --look it stays)")});
 }
 
+bool Demo::holds_z() const noexcept {
+  return config_.axial.method != control::AxialMethod::None && config_.axial.hold;
+}
+
+const std::string& Demo::newest_z_state() const noexcept {
+  static const std::string kNone;
+  return recording_.positions().empty() ? kNone : recording_.positions().back().z_state;
+}
+
 void Demo::watch_unlocked() {
   phases_.unlocked_ns = monotonic_ns();
   watch("1/5  unlocked: the sample drifts", 0.5);
   shown_zero_nm_ = start_of(recording_, phases_.unlocked_ns);
+  shown_zero_z_nm_ = start_of(recording_.axial(), phases_.unlocked_ns)[kX];
   watch("1/5  unlocked: the sample drifts", options_.unlocked_s - 0.5);
 }
 
 void Demo::lock() {
   phases_.lock_ns = monotonic_ns();
   daemon_commands_.request("lock");
-  std::optional<Reference> reference;
+  std::optional<Reference> reference, z_reference;
   const bool locked = watch("2/5  locking: taking the reference", kLock_s, [&] {
     if (view_.state() == "locked") reference = reference_of(recording_, phases_.lock_ns);
-    return reference.has_value();
+    if (holds_z() && newest_z_state() == "locked")
+      z_reference = reference_of(recording_.axial(), phases_.lock_ns);
+    return reference.has_value() && (z_reference.has_value() || !holds_z());
   });
   if (!locked) {
-    throw DemoFailure(fmt::format("The lock did not engage within {:.0f} s (state: {}).", kLock_s,
-                                  view_.state()));
+    throw DemoFailure(fmt::format("The lock did not engage within {:.0f} s (state: {}{}).", kLock_s,
+                                  view_.state(), holds_z() ? ", of z: " + newest_z_state() : ""));
   }
   shown_zero_nm_ = reference->sample_nm;
+  if (z_reference) shown_zero_z_nm_ = z_reference->sample_nm[kX];
 }
 
 void Demo::take_camera_away() {
@@ -208,16 +221,20 @@ void Demo::take_camera_away() {
   simulator_commands_.request({{"command", "vanish"}, {"seconds", options_.away_s}});
   watch(fmt::format("4/5  fault: the camera is away for {:.0f} s", options_.away_s),
         options_.away_s);
-  watch("4/5  fault: the camera is back, reconnecting", kReconnect_s,
-        [&] { return relocked_ns(recording_, phases_).has_value(); });
+  watch("4/5  fault: the camera is back, reconnecting", kReconnect_s, [&] {
+    return relocked_ns(recording_, phases_).has_value() &&
+           (!holds_z() || newest_z_state() == "locked");
+  });
   watch("5/5  locked again", kSettling_s);
 }
 
 Report Demo::finish() {
   phases_.end_ns = monotonic_ns();
   const nlohmann::json status = daemon_commands_.request("status").body.at("status");
-  Report report = make_report(recording_, phases_, status,
-                              {config_.camera.frame_rate_hz, config_.control.step_limit_nm});
+  Report report =
+      make_report(recording_, phases_, status,
+                  {config_.camera.frame_rate_hz, config_.control.step_limit_nm,
+                   holds_z() ? std::optional(config_.axial.step_limit_nm) : std::nullopt});
   if (!options_.look) {
     for (std::string& failure : stop_programs()) report.failures.push_back(std::move(failure));
   }
@@ -311,9 +328,12 @@ void Demo::wait_for(ChildProcess& program, const std::string& what,
 
 std::vector<Line> Demo::truth_line() const {
   if (recording_.truth().empty()) return {};
-  const PerAxis& now_nm = recording_.truth().back().sample_nm;
-  return {{fmt::format("{:<12}{:>+11.3f}{:>+11.3f} nm   of the simulator", "truth",
-                       now_nm[kX] - shown_zero_nm_[kX], now_nm[kY] - shown_zero_nm_[kY]),
+  const TrueFrame& now = recording_.truth().back();
+  const std::string z =
+      holds_z() ? fmt::format("   z {:+.3f}", now.sample_z_nm - shown_zero_z_nm_) : "";
+  return {{fmt::format("{:<12}{:>+11.3f}{:>+11.3f} nm{}   of the simulator", "truth",
+                       now.sample_nm[kX] - shown_zero_nm_[kX],
+                       now.sample_nm[kY] - shown_zero_nm_[kY], z),
            Tone::Heading}};
 }
 

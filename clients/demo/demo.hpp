@@ -69,6 +69,9 @@ class Demo {
   void start_simulator();
   void start_daemon();
   void start_page();
+  /// z is held, too.
+  bool holds_z() const noexcept;
+  const std::string& newest_z_state() const noexcept;
   void watch_unlocked();
   void lock();
   void take_camera_away();
@@ -98,6 +101,7 @@ class Demo {
   Recording recording_;
   Phases phases_;
   PerAxis shown_zero_nm_{};
+  double shown_zero_z_nm_ = 0;
   std::string phase_;
   std::unique_ptr<ChildProcess> simulator_, daemon_, page_;
   std::string page_address_;

@@ -69,6 +69,10 @@ int run(int argc, char** argv) {
          "An emulated controller of this kind moves the stage, through driftd-stage, and is "
          "calibrated before the lock: driftd's configuration knows nothing of it")
       ->check(CLI::IsMember(kinds));
+  bool three_axes = false;
+  app.add_flag("--three-axes", three_axes,
+               "Hold z, too: markers behind a weak cylinder lens, and a focus stage")
+      ->excludes("--stage");
   app.add_flag("--look", options.look,
                "Keep the locked sample and its page up after the report, until Ctrl-C");
   try {
@@ -76,6 +80,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
+  if (three_axes && app.count("--config") == 0)
+    options.config = DRIFTD_EXAMPLES_DIR "/three-axes.yaml";
+  if (three_axes && app.count("--scenario") == 0)
+    options.scenario = DRIFTD_EXAMPLES_DIR "/scenario-three-axes.yaml";
   options.stage = find_stage(stage);
   if (options.stage != nullptr && app.count("--config") == 0)
     options.config = DRIFTD_EXAMPLES_DIR "/uncalibrated.yaml";

@@ -23,15 +23,20 @@ namespace {
 constexpr std::size_t kRowsAtMost = 6000;  // keeps the SVG below a megabyte
 constexpr double kGap_s = 0.1;             // without truth: the simulator itself got no time to run
 
-/// One row of the data file: t_s, and x, y of drift, of drift without the lock, of the residual.
-constexpr std::size_t kColumns = 7;
+/// One row of the data file: t_s, and x, y of drift, of drift without the lock, of the residual;
+/// where z is held the same three of z.
+constexpr std::size_t kFlatColumns = 7, kColumns = 10;
 using Row = std::array<double, kColumns>;
 
 std::vector<Row> make_rows(const Recording& recording, const Phases& phases) {
   const PerAxis start_nm = start_of(recording, phases.unlocked_ns);
   const auto reference = reference_of(recording, phases.lock_ns);
+  const Recording z = recording.axial();
+  const double start_z_nm = start_of(z, phases.unlocked_ns)[kX];
+  const auto z_reference = reference_of(z, phases.lock_ns);
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   std::vector<Row> rows;
+  double stage_z_nm = 0;
   std::optional<PerAxis>
       stage_nm;  // where the stage was at the start, as displacement of the image
   for (const TrueFrame& frame : recording.truth()) {
@@ -39,6 +44,7 @@ std::vector<Row> make_rows(const Recording& recording, const Phases& phases) {
     if (!stage_nm) {
       stage_nm = {frame.sample_nm[kX] - frame.disturbance_nm[kX],
                   frame.sample_nm[kY] - frame.disturbance_nm[kY]};
+      stage_z_nm = frame.sample_z_nm - frame.disturbance_z_nm;
     }
     Row row{static_cast<double>(frame.time_ns - phases.unlocked_ns) * 1e-9};
     const bool locked = reference && frame.time_ns >= reference->locked_ns;
@@ -47,6 +53,11 @@ std::vector<Row> make_rows(const Recording& recording, const Phases& phases) {
       row[3 + axis] = frame.disturbance_nm[axis] + (*stage_nm)[axis] - start_nm[axis];
       row[5 + axis] = locked ? frame.sample_nm[axis] - reference->sample_nm[axis] : kNone;
     }
+    row[7] = frame.sample_z_nm - start_z_nm;
+    row[8] = frame.disturbance_z_nm + stage_z_nm - start_z_nm;
+    row[9] = z_reference && frame.time_ns >= z_reference->locked_ns
+                 ? frame.sample_z_nm - z_reference->sample_nm[kX]
+                 : kNone;
     rows.push_back(row);
   }
   return rows;
@@ -77,16 +88,17 @@ std::vector<Row> thin(const std::vector<Row>& rows) {
   return thinned;
 }
 
-void write_data(const std::vector<Row>& rows, const std::filesystem::path& file) {
+void write_data(const std::vector<Row>& rows, bool with_z, const std::filesystem::path& file) {
   std::ofstream out(file);
   out << "# t_s\tdrift_x_nm\tdrift_y_nm\tunlocked_x_nm\tunlocked_y_nm\tresidual_x_nm"
-         "\tresidual_y_nm\n";
+         "\tresidual_y_nm"
+      << (with_z ? "\tdrift_z_nm\tunlocked_z_nm\tresidual_z_nm\n" : "\n");
   double last_s = 0;
   for (const Row& row : rows) {
     if (row[0] > last_s + kGap_s) out << '\n';  // gnuplot draws no line across a blank one
     last_s = row[0];
     out << fmt::format("{:.4f}", row[0]);
-    for (std::size_t column = 1; column < kColumns; ++column) {
+    for (std::size_t column = 1; column < (with_z ? kColumns : kFlatColumns); ++column) {
       out << fmt::format("\t{:.4f}", row[column]);
     }
     out << '\n';
@@ -118,10 +130,10 @@ set label 4 "x" at t_end, end_x offset 1 textcolor rgb "#1660a8"
 set label 5 "y" at t_end, end_y offset 1 textcolor rgb "#d1541b"
 set label 6 "x, had it stayed unlocked" at t_end, end_free_x offset 1 textcolor rgb "#6f9fc8" font ",11"
 set label 7 "y, had it stayed unlocked" at t_end, end_free_y offset 1 textcolor rgb "#d99a78" font ",11"
-plot data using 1:4 with lines lc rgb "#a9cbe8" lw 1.5, \
+@labels_z@plot data using 1:4 with lines lc rgb "#a9cbe8" lw 1.5, \
      data using 1:5 with lines lc rgb "#f4c3a8" lw 1.5, \
      data using 1:2 with lines lc rgb "#1660a8" lw 1.8, \
-     data using 1:3 with lines lc rgb "#d1541b" lw 1.8
+     data using 1:3 with lines lc rgb "#d1541b" lw 1.8@drift_z@
 
 unset label
 set tmargin at screen 0.45
@@ -133,8 +145,8 @@ set yrange [-zoom:zoom]
 set label 1 "Locked, enlarged" at graph 0, 1.06 font ",14"
 set label 2 rms_x at graph 1, 0.62 offset 1 textcolor rgb "#1660a8" font ",11"
 set label 3 rms_y at graph 1, 0.38 offset 1 textcolor rgb "#d1541b" font ",11"
-plot data using 1:6 with lines lc rgb "#1660a8" lw 0.8, \
-     data using 1:7 with lines lc rgb "#d1541b" lw 0.8
+@label_rms_z@plot data using 1:6 with lines lc rgb "#1660a8" lw 0.8, \
+     data using 1:7 with lines lc rgb "#d1541b" lw 0.8@residual_z@
 unset multiplot
 unset label
 unset arrow
@@ -142,6 +154,26 @@ unset object
 unset xlabel
 set autoscale y
 )gp";
+
+/// The script, with z where it is held: its residual lies below those of x and y, whose noise is
+/// less.
+std::string picture(bool with_z) {
+  std::string text = kPicture;
+  const auto put = [&](const std::string& mark, const std::string& z) {
+    text.replace(text.find(mark), mark.size(), with_z ? z : "");
+  };
+  put("@drift_z@",
+      ", \\\n     data using 1:9 with lines lc rgb \"#d3c2ea\" lw 1.5, \\\n"
+      "     data using 1:8 with lines lc rgb \"#6b3fa0\" lw 1.8");
+  put("@labels_z@",
+      "set label 8 \"z\" at t_end, end_z offset 1 textcolor rgb \"#6b3fa0\"\n"
+      "set label 9 \"z, had it stayed unlocked\" at t_end, end_free_z offset 1 textcolor rgb "
+      "\"#a58cc8\" font \",11\"\n");
+  put("@label_rms_z@",
+      "set label 4 rms_z at graph 1, 0.14 offset 1 textcolor rgb \"#6b3fa0\" font \",11\"\n");
+  put("@residual_z@", ", \\\n     data using 1:10 with lines lc rgb \"#6b3fa0\" lw 0.8");
+  return text;
+}
 
 /// Mean of a column over the last rows: where its curve ends.
 double end_of(const std::vector<Row>& rows, std::size_t column) {
@@ -156,7 +188,8 @@ void write_script(const std::vector<Row>& rows, const Phases& phases, const Repo
   const auto since_start = [&](std::int64_t time_ns) {
     return static_cast<double>(time_ns - phases.unlocked_ns) * 1e-9;
   };
-  const double largest = std::max(report.residual_rms_nm[kX], report.residual_rms_nm[kY]);
+  const double largest = std::max({report.residual_rms_nm[kX], report.residual_rms_nm[kY],
+                                   report.z ? report.z->residual_rms_nm : 0.0});
   std::ofstream out(file);
   out << "# Drawn by driftd-demo; run `gnuplot drift.gp` here to draw it again.\n"
          "data = 'drift.tsv'\n";
@@ -172,11 +205,17 @@ void write_script(const std::vector<Row>& rows, const Phases& phases, const Repo
     out << fmt::format("rms_{} = \"{}: {:.2f} nm rms\\n(unlocked: {:.0f} nm)\"\n", name, name,
                        report.residual_rms_nm[axis], report.unlocked_rms_nm[axis]);
   }
+  if (report.z) {
+    out << fmt::format("end_z = {:.1f}\nend_free_z = {:.1f}\n", end_of(rows, 7), end_of(rows, 8));
+    out << fmt::format("rms_z = \"z: {:.2f} nm rms\\n(unlocked: {:.0f} nm)\"\n",
+                       report.z->residual_rms_nm, report.z->unlocked_rms_nm);
+  }
+  const std::string drawn = picture(report.z.has_value());
   out << "set terminal pngcairo size 1400,1000 font 'DejaVu Sans,13'\nset output 'drift.png'\n"
-      << kPicture
+      << drawn
       << "set terminal svg size 1000,714 font 'DejaVu Sans,13' background '#ffffff'\n"
          "set output 'drift.svg'\n"
-      << kPicture;
+      << drawn;
   if (!out.flush()) throw std::runtime_error("cannot write " + file.string());
 }
 
@@ -196,7 +235,7 @@ std::optional<std::filesystem::path> find_program(const char* name) {
 std::string draw_plot(const Recording& recording, const Phases& phases, const Report& report,
                       const std::filesystem::path& folder) {
   const std::vector<Row> rows = make_rows(recording, phases);
-  write_data(thin(rows), folder / "drift.tsv");
+  write_data(thin(rows), report.z.has_value(), folder / "drift.tsv");
   write_script(rows, phases, report, folder / "drift.gp");
   const auto gnuplot = find_program("gnuplot");
   if (!gnuplot) return "No picture: gnuplot is not installed (Debian: gnuplot-nox).";

@@ -104,6 +104,59 @@ void find_steps(Report& report, const Recording& recording, const Phases& phases
   }
 }
 
+/// Of the true positions and steps in x and y, or of z in place of x.
+void measure(Report& report, const Recording& recording, const Phases& phases) {
+  report.away_s = seconds(phases.fault_ns, phases.fault_end_ns);
+  const std::optional<std::int64_t> relocked = relocked_ns(recording, phases);
+  if (relocked) report.reconnect_s = seconds(phases.fault_ns, *relocked);
+  if (const auto reference = reference_of(recording, phases.lock_ns))
+    judge_positions(report, recording, phases, *reference, relocked.value_or(phases.end_ns));
+  Sums watched(start_of(recording, phases.unlocked_ns));
+  for (const TrueFrame& frame : recording.truth()) {
+    if (frame.time_ns >= phases.unlocked_ns && frame.time_ns < phases.lock_ns)
+      watched.add(frame.sample_nm);
+  }
+  report.watched_unlocked_rms_nm = watched.rms();
+  find_steps(report, recording, phases);
+}
+
+AxialFigures measure_z(const Recording& recording, const Phases& phases) {
+  Report z;
+  measure(z, recording.axial(), phases);
+  return {.residual_rms_nm = z.residual_rms_nm[kX],
+          .residual_max_nm = z.residual_max_nm[kX],
+          .unlocked_rms_nm = z.unlocked_rms_nm[kX],
+          .watched_unlocked_rms_nm = z.watched_unlocked_rms_nm[kX],
+          .judged_frames = z.judged_frames,
+          .judged_not_locked = z.judged_not_locked,
+          .largest_step_nm = z.largest_step_nm,
+          .reconnect_s = z.reconnect_s};
+}
+
+void judge_z(Report& report) {
+  const auto fail = [&](std::string sentence) { report.failures.push_back(std::move(sentence)); };
+  const AxialFigures& z = *report.z;
+  const double limit_nm = *report.expected.z_step_limit_nm;
+  if (z.judged_frames == 0) fail("There was no time in which z was locked to judge.");
+  if (!(z.residual_rms_nm <= kLargestResidualZ_nm))
+    fail(fmt::format("The sample still moved by {:.2f} nm rms in z; at most {:.0f} nm is good.",
+                     z.residual_rms_nm, kLargestResidualZ_nm));
+  if (!(z.unlocked_rms_nm > kSmallestUnlocked_nm))
+    fail(
+        fmt::format("Unlocked, the sample moved by {:.2f} nm rms in z only: there was too little "
+                    "to correct.",
+                    z.unlocked_rms_nm));
+  if (z.judged_not_locked > 0)
+    fail(fmt::format("The lock of z let go outside the fault ({} of {} frames).",
+                     z.judged_not_locked, z.judged_frames));
+  if (!z.reconnect_s) fail("The lock of z did not come back after the camera was away.");
+  if (!(z.largest_step_nm <= limit_nm + kRounding_nm))
+    fail(
+        fmt::format("A correction moved the stage by {:.3f} nm at once in z; the limit is {:.3f} "
+                    "nm.",
+                    z.largest_step_nm, limit_nm));
+}
+
 void judge(Report& report) {
   const auto fail = [&](std::string sentence) { report.failures.push_back(std::move(sentence)); };
   if (report.judged_frames == 0) fail("There was no locked time to judge.");
@@ -178,29 +231,16 @@ Report make_report(const Recording& recording, const Phases& phases, const nlohm
                    const Expected& expected) {
   Report report;
   report.expected = expected;
-  report.away_s = seconds(phases.fault_ns, phases.fault_end_ns);
   report.messages_missed = recording.missed();
-
-  const std::optional<std::int64_t> relocked = relocked_ns(recording, phases);
-  if (relocked) report.reconnect_s = seconds(phases.fault_ns, *relocked);
-  const std::int64_t fault_over_ns = relocked.value_or(phases.end_ns);
-  if (const auto reference = reference_of(recording, phases.lock_ns)) {
-    judge_positions(report, recording, phases, *reference, fault_over_ns);
-  }
-  Sums watched(start_of(recording, phases.unlocked_ns));
-  for (const TrueFrame& frame : recording.truth()) {
-    if (frame.time_ns >= phases.unlocked_ns && frame.time_ns < phases.lock_ns) {
-      watched.add(frame.sample_nm);
-    }
-  }
-  report.watched_unlocked_rms_nm = watched.rms();
-  count_frames(report, recording, phases, fault_over_ns);
-  find_steps(report, recording, phases);
+  measure(report, recording, phases);
+  count_frames(report, recording, phases, relocked_ns(recording, phases).value_or(phases.end_ns));
+  if (expected.z_step_limit_nm) report.z = measure_z(recording, phases);
   const nlohmann::json::json_pointer latency("/latency_us/total");
   if (status.contains(latency)) report.latency_us = status.at(latency);
   const nlohmann::json::json_pointer backend("/fitter/backend");
   if (status.contains(backend)) report.backend = status.at(backend).get<std::string>();
   judge(report);
+  if (report.z) judge_z(report);
   return report;
 }
 
@@ -215,7 +255,18 @@ nlohmann::json to_json(const Report& report) {
     const bool known = value != report.latency_us.end() && value->is_number();
     latency_us[key] = known ? nlohmann::json(rounded(value->get<double>())) : nullptr;
   }
+  nlohmann::json z;
+  if (report.z)
+    z = {{"residual_rms_nm", rounded(report.z->residual_rms_nm)},
+         {"residual_max_nm", rounded(report.z->residual_max_nm)},
+         {"unlocked_rms_nm", rounded(report.z->unlocked_rms_nm)},
+         {"watched_unlocked_rms_nm", rounded(report.z->watched_unlocked_rms_nm)},
+         {"step_limit_nm", report.expected.z_step_limit_nm.value_or(0)},
+         {"largest_step_nm", report.z->largest_step_nm},
+         {"reconnect_s",
+          report.z->reconnect_s ? nlohmann::json(rounded(*report.z->reconnect_s)) : nullptr}};
   return {
+      {"z", z},
       {"residual_rms_nm", axes(report.residual_rms_nm)},
       {"residual_max_nm", axes(report.residual_max_nm)},
       {"unlocked_rms_nm", axes(report.unlocked_rms_nm)},
@@ -240,20 +291,24 @@ std::vector<Line> to_lines(const Report& report) {
   const auto add = [&](std::string text, Tone tone = Tone::Plain) {
     lines.push_back({std::move(text), tone});
   };
-  const auto axes = [&](const char* label, const PerAxis& value) {
-    add(fmt::format("{:<44}{:>9.2f}{:>9.2f} nm", label, value[kX], value[kY]));
+  const auto axes = [&](const char* label, const PerAxis& value, double AxialFigures::*z) {
+    add(fmt::format("{:<44}{:>9.2f}{:>9.2f}{} nm", label, value[kX], value[kY],
+                    report.z ? fmt::format("{:>9.2f}", *report.z.*z) : ""));
   };
   const nlohmann::json json = to_json(report);
   const auto latency = [&](const char* key) {
     const nlohmann::json& value = json["latency_us"][key];
     return value.is_number() ? fmt::format("{:.0f}", value.get<double>()) : std::string("-");
   };
-  add(fmt::format("{:<44}{:>9}{:>9}", "True sample position (the simulator's)", "x", "y"),
+  add(fmt::format("{:<44}{:>9}{:>9}{}", "True sample position (the simulator's)", "x", "y",
+                  report.z ? fmt::format("{:>9}", "z") : ""),
       Tone::Heading);
-  axes("  while unlocked, rms from its start", report.watched_unlocked_rms_nm);
-  axes("  had it stayed unlocked, rms, same time", report.unlocked_rms_nm);
-  axes("  locked, rms from the reference", report.residual_rms_nm);
-  axes("  locked, largest", report.residual_max_nm);
+  axes("  while unlocked, rms from its start", report.watched_unlocked_rms_nm,
+       &AxialFigures::watched_unlocked_rms_nm);
+  axes("  had it stayed unlocked, rms, same time", report.unlocked_rms_nm,
+       &AxialFigures::unlocked_rms_nm);
+  axes("  locked, rms from the reference", report.residual_rms_nm, &AxialFigures::residual_rms_nm);
+  axes("  locked, largest", report.residual_max_nm, &AxialFigures::residual_max_nm);
   add(fmt::format("Frames       {} at {:.1f} Hz, {} lost outside the fault", report.frames,
                   report.rate_hz, report.frames_lost));
   add(fmt::format("Latency      p50 {}, p99 {}, p99.9 {}, max {} us, frame to correction ({})",

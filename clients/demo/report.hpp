@@ -20,6 +20,8 @@ constexpr double kSettling_s = 1.0;
 /// The lock is not good if more than this is left, or if there was nothing to hold still.
 constexpr double kLargestResidual_nm = 1.0;
 constexpr double kSmallestUnlocked_nm = 20.0;
+/// z is known less well: sixteen markers of 3e4 photons tell it to 1 nm in a frame.
+constexpr double kLargestResidualZ_nm = 2.0;
 
 /// When what began, CLOCK_MONOTONIC.
 struct Phases {
@@ -34,6 +36,16 @@ struct Phases {
 struct Expected {
   double rate_hz = 0;
   double step_limit_nm = 0;
+  std::optional<double> z_step_limit_nm;  ///< z is held, too
+};
+
+/// z, as x and y in Report; in nm.
+struct AxialFigures {
+  double residual_rms_nm = 0, residual_max_nm = 0;
+  double unlocked_rms_nm = 0, watched_unlocked_rms_nm = 0;
+  std::size_t judged_frames = 0, judged_not_locked = 0;
+  double largest_step_nm = 0;
+  std::optional<double> reconnect_s;
 };
 
 struct Report {
@@ -52,6 +64,7 @@ struct Report {
   double away_s = 0;
   double largest_step_nm = 0;  ///< |delta| per axis of any correction
   double largest_step_after_reconnect_nm = 0;
+  std::optional<AxialFigures> z;  ///< where it was to be held
   Expected expected;
   nlohmann::json latency_us;  ///< status.latency_us.total of the daemon; null if none
   std::string backend;

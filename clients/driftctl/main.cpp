@@ -12,6 +12,7 @@
 
 #include "base/command_line.hpp"
 #include "base/process/option_range.hpp"
+#include "clients/driftctl/commands/calibrate_axial.hpp"
 #include "clients/driftctl/commands/calibrate_camera.hpp"
 #include "clients/driftctl/commands/calibrate_stage.hpp"
 #include "clients/driftctl/commands/exposure.hpp"
@@ -63,11 +64,12 @@ void add_commands(CLI::App& app, DriftctlOptions& options) {
   add_watch(app, options);
   add_advise(app, options);
   add_measure(app, options);
+  CLI::App& calibrate = *add_calibrate(app, options, options.stage);
+  add_calibrate_axial(calibrate, options);
   add_calibrate_camera(
-      *add_calibrate(app, options, options.stage),
-      {.request = [&](const nlohmann::json& command) { return send(options, command); },
-       .config = [&] { return options.config; },
-       .json = [&] { return options.json; }});
+      calibrate, {.request = [&](const nlohmann::json& command) { return send(options, command); },
+                  .config = [&] { return options.config; },
+                  .json = [&] { return options.json; }});
   add_lock(app, options);
   add_place(app, options);
   add_unlock(app, options);

@@ -157,6 +157,7 @@ std::string PageSite::hello(const Instance& instance, const std::string& session
          {"saturation_adu", config.camera.saturation_adu},
          {"tolerance_nm", config.gate.tolerance_nm},
          {"max_range_nm", config.control.range_limit_nm},
+         {"z_max_range_nm", config.axial.range_limit_nm},
          {"stage_is_calibrated", config.stage.acquaint == control::AcquaintWhen::Held}}}});
 }
 

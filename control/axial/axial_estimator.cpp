@@ -38,8 +38,9 @@ double scale_nm2(double displacement_nm) noexcept {
   return kShare2 * displacement_nm * displacement_nm;
 }
 
-/// @param likelihood  its chi-square is a deviance
-SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units, bool likelihood) noexcept {
+}  // namespace
+
+SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept {
   const double x_px2 = static_cast<double>(o.sigma_x_sd_px) * static_cast<double>(o.sigma_x_sd_px);
   const double y_px2 = static_cast<double>(o.sigma_y_sd_px) * static_cast<double>(o.sigma_y_sd_px);
   return {.sigma_x_px = static_cast<double>(o.sigma_x_px),
@@ -50,10 +51,8 @@ SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units, bool likelih
               units.gain_e_per_adu * (static_cast<double>(o.background_adu) - units.offset_adu),
           .read_noise_e = units.read_noise_e,
           .chi_square = static_cast<double>(o.chi_square),
-          .pixels = likelihood ? units.pixels : 0};
+          .pixels = units.pixels};
 }
-
-}  // namespace
 
 AxialEstimator::AxialEstimator(const EstimatorSettings& settings, std::size_t markers)
     : settings_(settings),
@@ -134,6 +133,8 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
                           Observations observations, const DriftEstimator& lateral) noexcept {
   const WidthCurve& curve = curves.curves().front();
   const double most_sd_nm = kMostSdShare * (curve.upper_nm() - curve.lower_nm());
+  FitUnits of_fits = units;
+  if (!curves.by_likelihood()) of_fits.pixels = 0;
   for (std::size_t i = 0; i < results_.size(); ++i) {
     AxialResult& result = results_[i];
     result = {};
@@ -144,7 +145,7 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
       result.reason = o.saturated ? AxialReason::Saturated : AxialReason::Dark;
       continue;
     }
-    const AxialReading z = curves.read(spot_fit(o, units, curves.by_likelihood()));
+    const AxialReading z = curves.read(spot_fit(o, of_fits));
     result.side = z.side;
     if (!z.measured) {
       const bool outside = z.side == AxialSide::Below || z.side == AxialSide::Above;
@@ -483,6 +484,8 @@ const char* name_of(AxialReason reason) noexcept {
       return "implausible";
     case AxialReason::Apart:
       return "apart";
+    case AxialReason::NotCalibrated:
+      return "not_calibrated";
     case AxialReason::NoMarkers:
       return "no_markers";
   }

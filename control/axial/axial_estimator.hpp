@@ -36,8 +36,12 @@ enum class AxialReason : std::uint8_t {
                 ///< or have become brighter than them
   Apart,        ///< they do not agree on a z
   NoMarkers,    ///< none are known, or no frames come
+  NotCalibrated,  ///< there is no curve, or no slope of the reflected spot
 };
 const char* name_of(AxialReason reason) noexcept;
+
+/// A marker's fit in electrons. @param units  their `pixels` only where chi-square is a deviance
+SpotFit spot_fit(const MarkerObservation& o, const FitUnits& units) noexcept;
 
 /// A marker's part in one frame.
 struct AxialResult {

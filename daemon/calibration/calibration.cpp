@@ -75,6 +75,8 @@ std::string reason_of(const CalibrationRun& run, const config::Config& config) {
           "control.range_limit_nm ({} nm) or control.travel_limit_nm ({} nm, from the stage's "
           "place at the first start) leaves no room to move",
           config.control.range_limit_nm, config.control.travel_limit_nm);
+    case CalibrationEnd::MarkersChanged:
+      break;
     case CalibrationEnd::Fault:
       return "the daemon went to `fault`";
   }
@@ -127,7 +129,8 @@ Calibration::~Calibration() {
 void Calibration::check_may_begin(double excursion_nm, double seconds) const {
   if (config_.camera.source == config::Source::Replay)
     throw CommandRefused{Refusal::Refused, "a recording has no stage"};
-  if (under_way()) throw CommandRefused{Refusal::Busy, "a calibration is under way"};
+  if (under_way() || loop_.report().z.lock.state == control::LockState::Calibrating)
+    throw CommandRefused{Refusal::Busy, "a calibration is under way"};
   if (!camera_.connected()) throw CameraWatch::away();
   const LoopReport& loop = loop_.report();
   if (!loop.has_frames()) throw CameraWatch::no_frames();
@@ -191,7 +194,7 @@ void Calibration::begin(std::optional<double> excursion, std::optional<double> d
                                                                     kLeastBadFramesToEnd),
                                       .exposure_ns = std::llround(camera_.info().exposure_us * 1e3),
                                       .frame_period_ns = period_ns});
-  const CalibrationRun* ordered = run.get();
+  const StageRun* ordered = run.get();
   lock_.calibrate(
       std::move(run),
       [this, answer = std::move(answer), ordered, excursion_nm, seconds](const Outcome& outcome) {
@@ -200,7 +203,7 @@ void Calibration::begin(std::optional<double> excursion, std::optional<double> d
       now_ns);
 }
 
-void Calibration::begun(const Outcome& outcome, const Answer& answer, const CalibrationRun* ordered,
+void Calibration::begun(const Outcome& outcome, const Answer& answer, const StageRun* ordered,
                         double excursion_nm, double seconds) {
   if (std::holds_alternative<CommandRefused>(outcome)) return answer(outcome);
   ++number_;
@@ -222,7 +225,7 @@ void Calibration::stop(const Answer& answer) {
 }
 
 void Calibration::turn() {
-  while (auto run = loop_.next_calibration()) collect(std::move(run));
+  while (auto run = loop_.next_calibration(AxisGroup::Lateral)) collect(std::move(run));
   if (phase_ != Phase::Fitting ||
       evaluation_.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
     return;
@@ -236,8 +239,9 @@ void Calibration::turn() {
   }
 }
 
-void Calibration::collect(std::unique_ptr<CalibrationRun> run) {
-  if (phase_ != Phase::Moving || run.get() != awaited_) return;  // its order was refused
+void Calibration::collect(std::unique_ptr<StageRun> given_back) {
+  if (phase_ != Phase::Moving || given_back.get() != awaited_) return;  // its order was refused
+  std::unique_ptr<CalibrationRun> run(static_cast<CalibrationRun*>(given_back.release()));
   const std::string reason = reason_of(*run, config_);
   if (!reason.empty()) {
     const bool by_command =

@@ -60,9 +60,9 @@ class Calibration {
   enum class Phase : std::uint8_t { None, Moving, Fitting, Done, Refused, Stopped, Failed };
   void check_may_begin(double excursion_nm, double seconds) const;
   void check_limits_suit(double excursion_nm, double seconds, double frames_hz) const;
-  void begun(const Outcome& outcome, const Answer& answer, const CalibrationRun* ordered,
+  void begun(const Outcome& outcome, const Answer& answer, const StageRun* ordered,
              double excursion_nm, double seconds);
-  void collect(std::unique_ptr<CalibrationRun> run);
+  void collect(std::unique_ptr<StageRun> given_back);
   void conclude(Phase phase, std::string text);
   const char* phase_name() const;
   bool under_way() const noexcept { return phase_ == Phase::Moving || phase_ == Phase::Fitting; }
@@ -79,7 +79,7 @@ class Calibration {
   Phase phase_ = Phase::None;
   std::string text_;
   nlohmann::json result_;
-  const CalibrationRun* awaited_ = nullptr;  ///< the order's; only its address counts
+  const StageRun* awaited_ = nullptr;  ///< the order's; only its address counts
   std::shared_ptr<std::atomic<bool>> cancelled_;
   std::future<CalibrationResult> evaluation_;  ///< last: it is waited for by the destructor
 };

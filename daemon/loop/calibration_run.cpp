@@ -10,13 +10,9 @@ namespace {
 
 /// At the start again, the sample is watched for so long: where has it come to?
 constexpr std::int64_t kSettlingNs = 300'000'000;
-/// The way back takes what the limits make it take. Where the stage has not been told to come
-/// nearer for so long, it is given up.
-constexpr std::int64_t kMostStandstillNs = 5'000'000'000;
 /// One frame in which the sample seems far away is a mistaken marker.
 constexpr int kFarFrames = 5;
 constexpr double kRoomNm = 50;  // vibration, and jumps of a marker among few
-constexpr std::int64_t kNoFramesNs = 2'000'000'000;
 /// More frames than the period promises are not recorded. A busy computer told a rate too low.
 constexpr double kFramesInReserve = 1.6;
 constexpr double kMostFrames = 200'000;
@@ -31,60 +27,28 @@ std::size_t frames_of(std::int64_t duration_ns, std::int64_t frame_period_ns) {
 
 CalibrationRun::CalibrationRun(const control::StageExcitation& excitation,
                                const CalibrationSettings& settings)
-    : settings_(settings), excitation_(excitation) {
+    : StageRun(settings.bad_frames_to_end), settings_(settings), excitation_(excitation) {
   const std::size_t frames = frames_of(excitation.duration_ns(), settings.frame_period_ns);
   record_.samples.reserve(frames);
   record_.moves.reserve(frames);
   record_.exposure_ns = settings.exposure_ns;
 }
 
-control::Vec2 CalibrationRun::wanted_nm(std::int64_t now_ns) noexcept {
-  if (begun_ns_ == 0) begun_ns_ = now_ns;
-  now_ns_ = now_ns;
-  if (phase_ != CalibrationPhase::Quiet && phase_ != CalibrationPhase::Moving) return {};
-  const std::int64_t elapsed_ns = now_ns - begun_ns_;
-  if (elapsed_ns >= excitation_.duration_ns()) {
-    stop(CalibrationEnd::Complete);
-    return {};
-  }
-  const control::Vec2 wanted_nm = excitation_.wanted_nm(elapsed_ns);
-  if (elapsed_ns >= excitation_.quiet_ns()) phase_ = CalibrationPhase::Moving;
-  return wanted_nm;
+std::optional<control::Vec2> CalibrationRun::next_nm(std::int64_t now_ns) noexcept {
+  const std::int64_t since_ns = now_ns - begun_ns();
+  if (since_ns >= excitation_.duration_ns()) return std::nullopt;
+  if (since_ns >= excitation_.quiet_ns()) begin_to_move();
+  return excitation_.wanted_nm(since_ns);
 }
 
-void CalibrationRun::saw(const control::FrameFacts& facts,
-                         const control::Decision& decision) noexcept {
-  now_ns_ = facts.now_ns;
+bool CalibrationRun::told(std::int64_t now_ns, control::Vec2 total_nm) noexcept {
+  if (record_.moves.size() >= record_.moves.capacity()) return false;
+  record_.moves.push_back({now_ns, total_nm});
+  return true;
+}
+
+void CalibrationRun::see(const control::FrameFacts& facts) noexcept {
   if (!facts.stale) ++fresh_frames_;
-  record_sample(facts);
-  // What was decided before and not taken back since has left.
-  const double left_nm = std::max(std::abs(total_nm_.x), std::abs(total_nm_.y));
-  if (left_nm < nearest_nm_) {
-    nearest_nm_ = left_nm;
-    progress_ns_ = facts.now_ns;
-  }
-  if (decision.has_correction) {
-    total_nm_ = decision.correction.total_nm;
-    if (record_.moves.size() < record_.moves.capacity())
-      record_.moves.push_back({facts.now_ns, total_nm_});
-    else
-      stop(CalibrationEnd::TooManyFrames);
-  }
-  judge(facts, decision);
-  if (phase_ != CalibrationPhase::Returning) return;
-  if (total_nm_.x != 0 || total_nm_.y != 0)
-    back_since_ns_ = 0;
-  else if (back_since_ns_ == 0)
-    back_since_ns_ = facts.now_ns;
-  if (back_since_ns_ != 0 && facts.now_ns - back_since_ns_ >= kSettlingNs) {
-    phase_ = CalibrationPhase::Over;
-  } else if (back_since_ns_ == 0 && facts.now_ns - progress_ns_ > kMostStandstillNs) {
-    end_ = CalibrationEnd::NotBack;
-    phase_ = CalibrationPhase::Over;
-  }
-}
-
-void CalibrationRun::record_sample(const control::FrameFacts& facts) noexcept {
   if (facts.stale || facts.drift == nullptr || !facts.drift->valid) return;
   const control::Vec2 moved_nm = facts.drift->frame_drift_nm;
   if (!std::isfinite(moved_nm.x) || !std::isfinite(moved_nm.y)) return;
@@ -94,7 +58,7 @@ void CalibrationRun::record_sample(const control::FrameFacts& facts) noexcept {
 
 /// How far the sample may have moved by now.
 double CalibrationRun::allowed_nm() const noexcept {
-  const double reach_nm = excitation_.reach_nm(now_ns_ - begun_ns_);
+  const double reach_nm = excitation_.reach_nm(elapsed_ns());
   return kRoomNm + settings_.most_drift_nm_per_s * seconds() + settings_.most_moved * reach_nm;
 }
 
@@ -114,24 +78,11 @@ bool CalibrationRun::is_too_far(const control::FrameFacts& facts) noexcept {
   return ++far_frames_ >= kFarFrames;
 }
 
-void CalibrationRun::judge(const control::FrameFacts& facts,
-                           const control::Decision& decision) noexcept {
-  using control::LockEvent;
-  const bool good = decision.verdict == LockEvent::GoodFrame;
-  bad_frames_ = good ? 0 : bad_frames_ + 1;
-  if (facts.stage != control::StageSays::Nothing && facts.stage != control::StageSays::Ready) {
-    stage_says_ = facts.stage;
-    stop(CalibrationEnd::StageReports);
-  } else if (bad_frames_ >= settings_.bad_frames_to_end) {
-    stop(decision.verdict == LockEvent::NotSent      ? CalibrationEnd::NotSent
-         : decision.verdict == LockEvent::StaleFrame ? CalibrationEnd::TooOld
-                                                     : CalibrationEnd::MarkersLost);
-  } else if (is_too_far(facts)) {
-    stop(excitation_.reach_nm(now_ns_ - begun_ns_) > 0 ? CalibrationEnd::MovedTooFar
-                                                       : CalibrationEnd::SampleMoved);
-  } else if (decision.has_correction && (decision.correction.limited & control::kLimitRange) != 0) {
-    stop(CalibrationEnd::NoRoom);
-  }
+std::optional<CalibrationEnd> CalibrationRun::what_ends_it(
+    const control::FrameFacts& facts) noexcept {
+  if (!is_too_far(facts)) return std::nullopt;
+  return excitation_.reach_nm(elapsed_ns()) > 0 ? CalibrationEnd::MovedTooFar
+                                                : CalibrationEnd::SampleMoved;
 }
 
 void CalibrationRun::saw_markers(std::span<const control::MarkerResult> results,
@@ -205,16 +156,9 @@ double CalibrationRun::image_gain_sd() const noexcept {
   return std::sqrt(of_one * frames_used_ / std::max(markers_used_, frames_used_));
 }
 
-void CalibrationRun::without_frame(std::int64_t now_ns) noexcept {
-  if (begun_ns_ == 0) begun_ns_ = now_ns_ = now_ns;
-  if (now_ns - now_ns_ > kNoFramesNs) abandon(CalibrationEnd::NoFrames);
-}
-
-void CalibrationRun::take_back(control::Vec2 total_nm, std::int64_t sent_ns) noexcept {
+void CalibrationRun::untold(std::int64_t sent_ns) noexcept {
   for (; !record_.moves.empty() && record_.moves.back().sent_ns > sent_ns; ++late_moves_)
     record_.moves.pop_back();
-  total_nm_ = total_nm;
-  back_since_ns_ = 0;
 }
 
 void CalibrationRun::left_at(std::int64_t sent_ns) noexcept {
@@ -231,28 +175,13 @@ CalibrationStrain CalibrationRun::strain() const noexcept {
   const double due = 1 + 1e9 * seconds() / static_cast<double>(settings_.frame_period_ns);
   return {.late_share = std::min(late_moves_ / moves, 1.0),
           .longest_s = 1e-9 * static_cast<double>(longest_ns_),
-          .lost_share = begun_ns_ == 0 ? 0 : std::max(0.0, 1 - fresh_frames_ / due)};
+          .lost_share = !has_begun() ? 0 : std::max(0.0, 1 - fresh_frames_ / due)};
 }
 
-void CalibrationRun::stop(CalibrationEnd why) noexcept {
-  if (phase_ != CalibrationPhase::Quiet && phase_ != CalibrationPhase::Moving) return;
-  phase_ = CalibrationPhase::Returning;
-  end_ = why;
-  progress_ns_ = now_ns_;
-  nearest_nm_ = std::numeric_limits<double>::infinity();
-}
-
-void CalibrationRun::abandon(CalibrationEnd why) noexcept {
-  if (over()) return;
-  if (phase_ != CalibrationPhase::Returning) end_ = why;
-  phase_ = CalibrationPhase::Over;
-}
-
-double CalibrationRun::progress() const noexcept {
-  if (over()) return 1;
+double CalibrationRun::share_done() const noexcept {
   const double duration_ns = static_cast<double>(excitation_.duration_ns());
-  if (phase_ == CalibrationPhase::Returning || !(duration_ns > 0)) return 1;
-  return std::clamp(static_cast<double>(now_ns_ - begun_ns_) / duration_ns, 0.0, 1.0);
+  if (!(duration_ns > 0)) return 1;
+  return std::clamp(static_cast<double>(elapsed_ns()) / duration_ns, 0.0, 1.0);
 }
 
 }  // namespace driftd::daemon

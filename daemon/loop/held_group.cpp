@@ -225,7 +225,7 @@ void HeldGroup::account(const control::DriftEstimate& drift) noexcept {
 
 void HeldGroup::report(std::int64_t now_ns) noexcept {
   session_.end_calibration_if_over();
-  const CalibrationRun* calibration = session_.calibration();
+  const StageRun* calibration = session_.calibration();
   report_.calibration = calibration ? calibration->phase() : CalibrationPhase::Over;
   report_.calibration_progress = calibration ? calibration->progress() : 0;
   report_.lock = supervisor_.lock();

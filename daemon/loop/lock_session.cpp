@@ -20,11 +20,11 @@ void LockSession::calibrate(LoopCommand& command) noexcept {
   id_ = command.lock_id;
   order(control::LockEvent::CommandCalibrate);
   if (supervisor_.lock().state != control::LockState::Calibrating) {
-    ports_.retired_calibrations.push(std::move(command.calibration));
+    ports_.of(group_).retired_calibrations.push(std::move(command.calibration));
     return;
   }
   engaged_id_ = id_;
-  if (calibration_) ports_.retired_calibrations.push(std::move(calibration_));
+  if (calibration_) ports_.of(group_).retired_calibrations.push(std::move(calibration_));
   calibration_ = std::move(command.calibration);
 }
 
@@ -112,7 +112,7 @@ void LockSession::end_calibration_if_over() noexcept {
     supervisor_.end_calibration(ports_.clock());
     tell_change();
   }
-  ports_.retired_calibrations.push(std::move(calibration_));
+  ports_.of(group_).retired_calibrations.push(std::move(calibration_));
 }
 
 }  // namespace driftd::daemon

@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "control/lock/supervisor.hpp"
-#include "daemon/loop/calibration_run.hpp"
 #include "daemon/loop/group_reference.hpp"
 #include "daemon/loop/loop_ports.hpp"
 #include "daemon/loop/loop_values.hpp"
+#include "daemon/loop/stage_run.hpp"
 
 namespace driftd::daemon {
 
@@ -57,7 +57,7 @@ class LockSession {
   /// Good frames until it engages; 0 where it takes no reference.
   int reference_left() const noexcept;
   /// The calibration that is under way; else null.
-  CalibrationRun* calibration() const noexcept { return calibration_.get(); }
+  StageRun* calibration() const noexcept { return calibration_.get(); }
 
  private:
   const AxisGroup group_;
@@ -72,7 +72,7 @@ class LockSession {
   control::LockReason told_reason_ = control::LockReason::None;
   std::optional<LockResumption> resumption_;  ///< of the last lock that was ordered
   int frames_to_resume_ = 0;                  ///< good ones; 0: none is to be resumed
-  std::unique_ptr<CalibrationRun> calibration_;
+  std::unique_ptr<StageRun> calibration_;
 };
 
 }  // namespace driftd::daemon

@@ -34,10 +34,11 @@ class LoopControl {
   bool next_change(LockChange& change) noexcept {
     return ports_.lock_changes.pop(change) || ports_.z.lock_changes.pop(change);
   }
-  /// Calibrations that are over, one by one; null when there is none left.
-  std::unique_ptr<CalibrationRun> next_calibration() {
-    std::unique_ptr<CalibrationRun> run;
-    ports_.retired_calibrations.pop(run);
+  /// Calibrations of a group that are over, one by one; null when there is none left. Each is what
+  /// was sent in its command.
+  std::unique_ptr<StageRun> next_calibration(AxisGroup group) {
+    std::unique_ptr<StageRun> run;
+    ports_.of(group).retired_calibrations.pop(run);
     return run;
   }
   FrameCopies& frames() noexcept { return ports_.frame_copy; }

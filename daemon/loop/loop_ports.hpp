@@ -29,6 +29,7 @@ struct LockPorts {
   std::atomic<control::StageSays> stage_says{control::StageSays::Nothing};
   /// Corrections a second that it takes; 0: all, as far as is known. From housekeeping.
   std::atomic<double> driver_hz{0};
+  SpscQueue<std::unique_ptr<StageRun>> retired_calibrations{4};  // loop -> housekeeping
   ObserverPorts observer;  ///< loop <-> the thread that tunes the observer
 };
 
@@ -38,7 +39,6 @@ struct LoopPorts : LockPorts {
   SpscQueue<LoopCommand> commands{16};                     // housekeeping -> loop
   SpscQueue<std::unique_ptr<MarkerSet>> retired_sets{16};  // loop -> housekeeping
   SpscQueue<std::unique_ptr<LoopSettings>> retired_settings{16};
-  SpscQueue<std::unique_ptr<CalibrationRun>> retired_calibrations{4};
   SpscQueue<std::unique_ptr<control::MovePath>> retired_moves{16};
   LatestValue<LoopReport> report;         // loop -> housekeeping
   LatestValue<MarkersReport> markers;     // loop -> housekeeping

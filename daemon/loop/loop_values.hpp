@@ -24,8 +24,8 @@
 #include "control/lock/supervisor.hpp"
 #include "control/values/types.hpp"
 #include "daemon/loop/axis_group.hpp"
-#include "daemon/loop/calibration_run.hpp"
 #include "daemon/loop/camera_clock.hpp"
+#include "daemon/loop/stage_run.hpp"
 #include "fitter/fitter.hpp"
 
 namespace driftd::daemon {
@@ -183,6 +183,7 @@ struct LoopReport : LockReport {
   control::AxialEstimate axial;        ///< of the newest frame, as `drift` is
   LockReport z;                        ///< of the lock of z
   bool ended = false;                  ///< the recording is over
+  int roi_px = 0;                      ///< side of the markers' ROIs
   const char* fitter = "";             ///< what fits now; the fitter's own text
   const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
 
@@ -257,7 +258,9 @@ struct LoopSettings {
   std::int64_t exposure_ns;  ///< the frame was taken in the middle of it ...
   std::int64_t readout_ns;   ///< ... and popped this long after its end
   /// That z is read by, from widths; none: it is not.
-  std::shared_ptr<const control::BrightnessCurves> curve;
+  std::shared_ptr<const control::BrightnessCurves> curve;  ///< none: not calibrated
+  bool z_by_widths = false;                ///< z is to be read from the markers' widths
+  bool fits_by_likelihood = false;         ///< their chi-square is a deviance
   control::FitUnits fit_units;             ///< of the fits that it reads, but for their pixels
   control::ReflectionSettings reflection;  ///< with LoopPorts::reflection alone
 };
@@ -298,9 +301,9 @@ struct LoopCommand {
   control::StageKnowledge knowledge = {};        ///< KnowStage: before any lock
   std::unique_ptr<MarkerSet> markers = nullptr;  ///< Markers
   control::Vec2 displacement_px = {};            ///< MoveRois: the markers' from their references
-  std::unique_ptr<LoopSettings> settings = nullptr;       ///< Settings
-  std::unique_ptr<CalibrationRun> calibration = nullptr;  ///< Calibrate
-  std::unique_ptr<control::MovePath> move = nullptr;      ///< Move
+  std::unique_ptr<LoopSettings> settings = nullptr;   ///< Settings
+  std::unique_ptr<StageRun> calibration = nullptr;    ///< Calibrate
+  std::unique_ptr<control::MovePath> move = nullptr;  ///< Move
 };
 
 }  // namespace driftd::daemon

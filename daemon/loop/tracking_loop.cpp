@@ -92,6 +92,7 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
   switch (command.kind) {
     case LoopCommand::Kind::Markers:
       std::swap(set_, command.markers);
+      ++marker_sets_;
       if (!z_ || z_->is_idle()) reflection_.forget();
       ++references_;
       each([](HeldGroup& group) { group.forget_drift(); });
@@ -199,9 +200,14 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
     measured_ns = ports_.clock();
     estimate(frame, result, facts.xy);
   }
-  if (ports_.reflection)
-    result.axial = reflection_.update(settings_.reflection, ports_.reflection->read(frame),
-                                      set_ ? &set_->estimator : nullptr);
+  if (ports_.reflection) {
+    spot_ = ports_.reflection->read(frame);
+    if (settings_.reflection.nm_per_px != 0)
+      result.axial =
+          reflection_.update(settings_.reflection, spot_, set_ ? &set_->estimator : nullptr);
+    else
+      result.axial.reason = control::AxialReason::NotCalibrated;
+  }
   z_drift_ = control::as_drift(result.axial);
   if (z_ && z_reference_.is_possible()) {
     facts.z.drift = &z_drift_;
@@ -209,6 +215,7 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
     const bool completed = by_xy || (took_z && z_reference_.left() == 0);
     facts.z.new_reference = z_->sees_new_reference(completed, z_drift_);
   }
+  show_sweep(timing, result);
   supervise(facts, result);
   if (set_) ports_.control.record(ports_.clock() - measured_ns);
   hand_over(result);
@@ -304,6 +311,8 @@ void TrackingLoop::estimate(const camera::Frame& frame, FrameResult& result,
     control::FitUnits units = settings_.fit_units;
     units.pixels = side_px * side_px;
     result.axial = set_->axial.update(*settings_.curve, units, observations, estimator);
+  } else if (settings_.z_by_widths) {
+    result.axial.reason = control::AxialReason::NotCalibrated;
   }
   facts.drift = &result.drift;
   facts.new_reference =
@@ -323,6 +332,30 @@ void TrackingLoop::follow_rois(const FrameResult& result, bool new_reference) no
   const control::Vec2 drift_nm = result.drift.frame_drift_nm;
   set_->tracker.follow(observations_, set_->estimator.results(), set_->estimator.reference_px(),
                        {drift_nm.x * inverse_px, drift_nm.y * inverse_px});
+}
+
+/// A calibration of z looks at the fits themselves.
+void TrackingLoop::show_sweep(const Timing& timing, const FrameResult& result) noexcept {
+  StageRun* sweep = z_ ? z_->session().calibration() : nullptr;
+  if (sweep == nullptr) return;
+  FrameSight sight;
+  sight.taken_ns = timing.taken_ns;
+  sight.units = settings_.fit_units;
+  if (set_) {
+    const int side_px = fitter().roi_px();
+    if (settings_.fits_by_likelihood) sight.units.pixels = side_px * side_px;
+    sight.marker_set = marker_sets_;
+    sight.markers = std::span<const control::MarkerObservation>(observations_)
+                        .first(set_->estimator.markers().size());
+  }
+  const control::LockState xy = xy_.supervisor().lock().state;
+  sight.has_lateral = result.drift.valid && xy != control::LockState::Referencing;
+  const control::StageModel& stage = xy_.supervisor().controller().stage();
+  sight.lateral_nm = control::difference(
+      result.drift.frame_drift_nm,
+      stage.image_to_stage().invert(xy_.supervisor().controller().stage_at(timing.taken_ns)));
+  if (ports_.reflection) sight.spot = &spot_;
+  sweep->look(sight);
 }
 
 /// Each lock judges the frame for itself.

@@ -43,7 +43,7 @@ class TrackingLoop {
   };
 
   HeldGroup::Ways ways(AxisGroup group) noexcept;
-  bool measures_z() const noexcept { return settings_.curve != nullptr || ports_.reflection; }
+  bool measures_z() const noexcept { return settings_.z_by_widths || ports_.reflection; }
   /// Does it for each lock.
   template <typename Do>
   void each(Do&& act) noexcept {
@@ -67,6 +67,7 @@ class TrackingLoop {
   void estimate(const camera::Frame& frame, FrameResult& result,
                 control::FrameFacts& facts) noexcept;
   void follow_rois(const FrameResult& result, bool new_reference) noexcept;
+  void show_sweep(const Timing& timing, const FrameResult& result) noexcept;
   void supervise(Facts& facts, FrameResult& result) noexcept;
   void learn_of_frame() noexcept;
   void hand_over(FrameResult& result) noexcept;
@@ -91,6 +92,7 @@ class TrackingLoop {
   LoopReport report_;
   CameraClock camera_clock_;
   control::ReflectionEstimator reflection_;
+  control::ReflectedSpot spot_;  ///< of the frame tracked last
   LateralReference xy_reference_;
   AxialReference z_reference_;
   HeldGroup xy_;
@@ -99,6 +101,7 @@ class TrackingLoop {
   std::int64_t learnt_ns_ = 0;      ///< arrival of the frame before, as learn_of_frame() saw it
   FrameResult result_;              ///< of the frame tracked last
   std::int64_t taken_ns_ = 0;       ///< of the frame popped last
+  std::uint64_t marker_sets_ = 0;   ///< that came, one after another
   std::uint32_t references_ = 0;    ///< counts what the drift is relative to
   bool unfinished_ = false;         ///< finish() is still to come for it
   bool told_in_lock_ = false;       ///< to the source

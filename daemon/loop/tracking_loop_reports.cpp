@@ -42,6 +42,7 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_.clock_steps = camera_clock_.steps();
   report_.clock_jumps = camera_clock_.jumps();
   report_.clock_slow = camera_clock_.slow();
+  report_.roi_px = fitter().roi_px();
   report_.fitter = fitter().description();
   report_.fitter_error = fitter().error();
   ports_.report.writing() = report_;

@@ -87,8 +87,7 @@ void LockOrders::check_can_begin() const {
   }
 }
 
-void LockOrders::calibrate(std::unique_ptr<CalibrationRun> run, Answer answer,
-                           std::int64_t now_ns) {
+void LockOrders::calibrate(std::unique_ptr<StageRun> run, Answer answer, std::int64_t now_ns) {
   check_can_begin();
   if (lock_now().lock.state != LockState::Idle) {
     throw CommandRefused{Refusal::Refused,

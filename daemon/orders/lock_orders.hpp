@@ -55,7 +55,7 @@ class LockOrders {
   void hold_back_at_start(bool hold) noexcept { held_back_at_start_ = hold; }
   /// Moves the stage to measure it; answered when that has begun.
   /// @throws CommandRefused when the lock is not idle
-  void calibrate(std::unique_ptr<CalibrationRun> run, Answer answer, std::int64_t now_ns);
+  void calibrate(std::unique_ptr<StageRun> run, Answer answer, std::int64_t now_ns);
   /// Not one correction leaves from here on, whatever the loop is doing.
   void unlock(Answer answer, std::int64_t now_ns);
   /// Not one correction leaves, and the loop is not told: before unlock().

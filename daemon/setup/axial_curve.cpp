@@ -12,17 +12,6 @@
 namespace driftd::daemon {
 namespace {
 
-control::CurveFits fits_of(const config::Config& config, int roi_px) {
-  const bool astigmatic = config.axial.method == control::AxialMethod::Astigmatic;
-  return {.model = astigmatic ? fitter::Model::EllipticalGaussian : fitter::Model::CircularGaussian,
-          .estimator = astigmatic ? fitter::Estimator::PoissonLikelihood
-                                  : fitter::Estimator::ImplicitLeastSquares,
-          .integrated = false,
-          .roi_px = roi_px,
-          .pixel_size_nm = config.optics.pixel_size_nm,
-          .gain_e_per_adu = config.camera.gain_e_per_adu};
-}
-
 bool are_same(const control::WidthCurve& one, const control::WidthCurve& other) {
   const auto same = [](const control::WidthCurve::Knot& p, const control::WidthCurve::Knot& q) {
     return p.z_nm == q.z_nm && p.sigma_x_px == q.sigma_x_px && p.sigma_y_px == q.sigma_y_px &&
@@ -37,10 +26,21 @@ bool are_same(const control::WidthCurve& one, const control::WidthCurve& other) 
 
 }  // namespace
 
+control::CurveFits curve_fits(const config::Config& config, int roi_px) {
+  const bool astigmatic = config.axial.method == control::AxialMethod::Astigmatic;
+  return {.model = astigmatic ? fitter::Model::EllipticalGaussian : fitter::Model::CircularGaussian,
+          .estimator = astigmatic ? fitter::Estimator::PoissonLikelihood
+                                  : fitter::Estimator::ImplicitLeastSquares,
+          .integrated = false,
+          .roi_px = roi_px,
+          .pixel_size_nm = config.optics.pixel_size_nm,
+          .gain_e_per_adu = config.camera.gain_e_per_adu};
+}
+
 config::Config with_curve(config::Config config) {
   config.axial.read = nullptr;
   config.axial.of_unknown_fits = false;
-  if (!config.axial.by_widths()) return config;
+  if (!config.axial.by_widths() || config.axial.curve.empty()) return config;
   const auto refused = [&](const std::string& why) {
     return config::ConfigError(
         fmt::format("axial.curve: {}: {}", config.axial.curve.string(), why));
@@ -55,7 +55,7 @@ config::Config with_curve(config::Config config) {
     if (file.fits) {
       if (config.fitter.roi_px == 0) config.fitter.roi_px = file.fits->roi_px;
       const std::string why =
-          control::why_not_for(*file.fits, fits_of(config, config.fitter.roi_px));
+          control::why_not_for(*file.fits, curve_fits(config, config.fitter.roi_px));
       if (!why.empty())
         throw refused(why + ": make one for these fits by `driftfit calibrate-z`, or set them so");
     }

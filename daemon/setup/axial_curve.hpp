@@ -4,8 +4,12 @@
 #pragma once
 
 #include "config/config.hpp"
+#include "control/axial/curve_file.hpp"
 
 namespace driftd::daemon {
+
+/// What the markers' widths are fitted by, in ROIs of this side.
+control::CurveFits curve_fits(const config::Config& config, int roi_px);
 
 /// With what the file of axial.curve says, where z is read from widths, and with its ROI where
 /// fitter.roi_px is `auto`. @throws config::ConfigError

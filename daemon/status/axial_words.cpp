@@ -53,6 +53,8 @@ std::string why_no_z(const control::AxialEstimate& z, int needed) {
       return few + ": the markers do not agree on a z";
     case AxialReason::NoMarkers:
       return "there are no markers yet";
+    case AxialReason::NotCalibrated:
+      return "z is not calibrated: `driftctl calibrate z --write` makes a curve";
   }
   return "";
 }
@@ -69,6 +71,8 @@ std::string why_no_reflection(AxialReason reason) {
              "camera's";
     case AxialReason::Saturated:
       return "the spot is saturated: less of its light helps";
+    case AxialReason::NotCalibrated:
+      return "z is not calibrated: `driftctl calibrate z --write` measures the spot's way";
     case AxialReason::Implausible:
       return "the spot is much wider, narrower, brighter or dimmer than at its reference, or off "
              "its line (axial.reflection.angle_deg)";

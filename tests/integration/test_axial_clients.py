@@ -6,7 +6,7 @@ import math
 import sys
 import unittest
 
-from harness import BIN, driftd, new_rig
+from harness import BIN, SOURCE, driftd, new_rig
 from test_axial import DEMO, changed, sections, world
 
 
@@ -77,6 +77,50 @@ class Clients(unittest.TestCase):
         self.ctl(rig, "report", file, "-o", rig.folder / "report.html")
         page = (rig.folder / "report.html").read_text(encoding="utf-8")
         for part in ("z from its reference", "z while locked, rms", "residual z, rms (nm)", "Tilt: how z"):
+            self.assertIn(part, page)
+
+    def test_z_is_locked_moved_shown_and_let_go_by_itself_and_a_record_tells_of_it(self):
+        rig = new_rig()
+        self.addCleanup(rig.close)
+        examples = SOURCE / "config/examples"
+        rig.start_sim((examples / "scenario-three-axes.yaml").read_text())
+        axial = {"method": "astigmatic", "curve": f'"{examples}/curves/three-axes.yaml"', "hold": "true", "range_limit_nm": 400,
+                 "stage": "{delay_us: 3000, resonance_hz: 100, damping: 0.7}"}
+        rig.start_daemon(rig.config(**{**deep(rig), "axial": axial}))
+        rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
+        rig.client.request("record", start=True)
+        self.assertEqual(self.ctl(rig, "lock", "--wait"), "state: locked\nz: locked\n")
+        rig.client.wait_for("locked", axes="z")
+        self.assertRegex(self.ctl(rig, "move", "--dz", "30", "--wait"), r"^move \d+: to z 30\.0 nm in .*; in lock\n$")
+        shown = self.ctl(rig, "status")
+        for line in (r"z lock      locked for 0:00:\d\d \(reference taken\)   lock 2", r"z in lock   yes", r"in lock     yes",
+                     r"z set-point +\+30\.0 nm", r"z stage at +[+-]\d+\.\d{3} nm"):
+            self.assertRegex(shown, f"(?m)^{line}$")
+        lock = rig.client.axial().lock
+        self.assertEqual((lock.state, lock.in_lock, lock.move["z_nm"]), ("locked", True, 30))
+        told = json.loads(self.measure(rig, 2, "--json"))
+        self.assertEqual((told["state"], told["z_state"]), ("locked", "locked"))
+        self.assertEqual(self.ctl(rig, "unlock", "--axes", "z"), "z: idle\n")
+        self.assertEqual((rig.client.status()["state"], rig.client.axial().lock.state), ("locked", "idle"))
+        self.assertRegex(self.ctl(rig, "status"), r"(?m)^in lock     yes$")
+        rig.sleep(1)
+        self.assertEqual(self.ctl(rig, "lock", "--axes", "z", "--wait"), "z: locked\n")
+        rig.sleep(1)
+        file = rig.client.request("record", stop=True)[0]["record"]["file"]
+        self.ctl(rig, "export", file, "-o", rig.folder / "tables")
+        frames = self.rows(rig.folder / "tables" / "frames.csv")
+        held = [f for f in frames if f["z_state"] == "locked"]
+        self.assertEqual({f["z_lock_id"] for f in held}, {"2", "3"})
+        self.assertTrue(all(math.isfinite(float(f["total_z_nm"])) for f in held if f["z_correction"] == "left"))
+        ids = rig.folder / "ids.txt"
+        ids.write_text("\n".join(f["frame_id"] for f in frames if f["z_valid"] == "1"))
+        self.ctl(rig, "export", file, "-o", rig.folder / "drift.csv", "--frame-ids", ids)
+        z = [float(row["z_nm"]) for row in self.rows(rig.folder / "drift.csv") if row["z_nm"]]
+        # A new reference of z makes no step: that of the move is made of many.
+        self.assertLess(max(abs(b - a) for a, b in zip(z, z[1:])), 15)
+        self.ctl(rig, "report", file, "-o", rig.folder / "report.html")
+        page = (rig.folder / "report.html").read_text(encoding="utf-8")
+        for part in ("<th>z locked</th>", "residual of z while it was locked", "<h2>Lost time of z</h2>"):
             self.assertIn(part, page)
 
     def test_a_z_that_is_not_read_is_said_with_the_reason_and_no_number(self):

@@ -291,6 +291,93 @@ class Parts(Clean):
         self.assertEqual(shown, [[False, "\u2013", ""], [True, "\u22123.2", "Near the end"],
                                  [True, "\u2013", "No z: few are read"], [True, "\u2013", "No z: dark"]])
 
+    def part_the_lock_of_z_stands_beside_that_of_x_and_y(self):
+        """Its state in words and a sign, why no images may be taken, and what may be done with either alone."""
+        locked = {"state": "locked", "reason": "reference_taken", "cure": "", "lock_id": 2, "total_z_nm": -250,
+                  "gate": {"in_lock": True, "reason": "in_lock", "residual_z_nm": 1, "tolerance_nm": 5},
+                  "move": {"phase": "resting", "z_nm": 20},
+                  "stage_driver": {"driver": "pi", "state": "ready", "axes": [
+                      {"axis": "x", "position_nm": 1, "min_nm": 0, "max_nm": 10}, {"axis": "z", "position_nm": 4000, "min_nm": 0, "max_nm": 10000}]}}
+        off = {**locked, "gate": {**locked["gate"], "in_lock": False, "reason": "residual", "residual_z_nm": 7.25}}
+        dark = {**off, "state": "holding", "reason": "z_not_measured", "cure": "see the light",
+                "gate": {**off["gate"], "reason": "not_locked", "residual_z_nm": None}}
+        locks = [None, locked, off, dark, {**dark, "state": "idle", "reason": "none", "cure": ""}]
+        shown = self.browser.module("state.js", """
+            const state = new m.StateView();
+            const at = (id) => { const e = document.getElementById(id); return e.hidden ? null : e.innerText; };
+            const all = [];
+            args[0].forEach((lock, i) => {
+                state.setSample({in_lock: true, x_nm: 1, y_nm: 2, z_nm: 3});
+                state.inLockAt_ms = lock?.gate?.in_lock === false && lock.state !== "idle" ? null : 1;
+                state.setStatus({state: "locked", reason: "none", time_ns: i + 2, state_since_ns: 1, markers: {},
+                                 gate: {in_lock: state.inLockAt_ms !== null, reason: state.inLockAt_ms === null ? "axial" : "in_lock",
+                                        residual_x_nm: 0.5, residual_y_nm: 0.5, tolerance_nm: 1},
+                                 axial: {valid: true, warning: "", lock}});
+                all.push([at("z-state"), document.getElementById("z-state").dataset.state ?? null, at("in-lock"), at("z-cure")]);
+            });
+            state.setGone("gone");
+            all.push([at("z-state"), document.getElementById("z-state").dataset.state]);
+            state.forget();
+            return [...all, document.getElementById("z-state").hidden];
+            """, locks)
+        yes = "In lock: images may be taken"
+        self.assertEqual(shown, [[None, None, yes, ""], ["\u25a0 z: locked, in lock", "locked", yes, ""],
+                                 ["\u25a0 z: locked, not in lock", "locked", "Not in lock: z: residual 7.25 nm, tolerance 5 nm", ""],
+                                 ["\u25b2 z: held: z not measured", "holding", "Not in lock: z is held", "z: See the light"],
+                                 ["\u25cb z: not locked", "idle", yes, ""], ["z: no data", "unknown"], True])
+        shown = self.browser.module("tables.js", """
+            const tables = new m.Tables(() => {});
+            const all = [];
+            for (const lock of args[0].slice(0, 2)) {
+                tables.setStatus({state: "locked", stage: "following", stage_driver: null, drift: {total_x_nm: 100}, camera: {}, control: {},
+                                  axial: {range_below_nm: 400, range_above_nm: 380, lock}}, {max_range_nm: 1000, z_max_range_nm: 2000});
+                all.push([...document.querySelectorAll("#ranges span")].map((span) => span.innerText.split(",")[0]));
+            }
+            tables.forget();
+            return all;
+            """, locks)
+        self.assertEqual(shown[0], ["Correction x: 900.0 nm left of \u00b11000 nm"])
+        self.assertEqual(shown[1][1:], ["Stage z: 4.00 \u00b5m left to the nearer end", "Correction x: 900.0 nm left of \u00b11000 nm",
+                                        "Correction z: 1750.0 nm left of \u00b12000 nm", "z is read: 380 nm left to the nearer end of the curve"])
+        shown = self.browser.module("act.js", """
+            const sent = [];
+            const actions = new m.Actions({order: (command) => { sent.push(command); return new Promise(() => {}); },
+                                           picture: {points: [], update: () => {}}, pixelSize_nm: () => 100});
+            actions.may_ = true;
+            const ids = ["do-lock", "do-unlock", "do-reset", "do-move", "do-move-z"];
+            const all = [];
+            const see = (state, lock, axes) => {
+                document.getElementById("axes").value = axes;
+                actions.waiting_ = 0;
+                actions.setStatus({state, axial: lock === null ? null : {lock}});
+                all.push([!document.getElementById("axes-choice").hidden, ids.filter((id) => !document.getElementById(id).disabled)]);
+            };
+            const [none, locked, , held] = args[0];
+            see("locked", none, "z");
+            see("locked", locked, "");
+            see("locked", {...locked, state: "idle"}, "z");
+            actions.lock_();
+            see("locked", {...locked, state: "idle"}, "xyz");
+            see("idle", {...locked, state: "idle"}, "xyz");
+            actions.lock_();
+            see("idle", held, "xy");
+            see("idle", held, "z");
+            see("locked", {...locked, state: "lost"}, "");
+            document.getElementById("move-z").value = "50";
+            actions.moveZTo_();
+            actions.moveZBy_(-10);
+            document.getElementById("axes").value = "";
+            driftdPage.actions.enable_();
+            return [all, sent];
+            """, locks)
+        self.assertEqual(shown[0], [
+            [False, ["do-unlock", "do-move"]], [True, ["do-unlock", "do-move", "do-move-z"]],
+            [True, ["do-lock", "do-move"]], [True, ["do-unlock", "do-move"]], [True, ["do-lock"]],
+            [True, ["do-lock"]], [True, ["do-unlock"]], [True, ["do-unlock", "do-reset", "do-move"]]])
+        self.assertEqual(shown[1], [{"command": "lock", "axes": "z"}, {"command": "lock", "axes": "xyz"},
+                                    {"command": "move", "z_nm": 50}, {"command": "move", "dz_nm": -10}])
+        self.browser.open(self.web.url)  # its buttons have two owners by now
+
     def part_a_calibration(self):
         rows = self.browser.module("calibration.js", """
             return m.rowsOf({image_to_stage: [[1, 0.12], [-0.12, 1]], image_to_stage_sd: [[0.01, 0.01], [0.01, 0.01]], delay_us: 3120.4,

@@ -12,12 +12,12 @@
 #include "base/counted.hpp"
 #include "base/process/option_range.hpp"
 #include "base/replaceable.hpp"
+#include "control/axial/calibration/axial_calibration.hpp"
+#include "control/axial/calibration/curve_picture.hpp"
+#include "control/axial/calibration/dimmer_curves.hpp"
 #include "control/axial/curve_file.hpp"
 #include "control/axial/picasso_curve.hpp"
-#include "tools/driftfit/axial_calibration.hpp"
-#include "tools/driftfit/curve_plot.hpp"
 #include "tools/driftfit/dimmer_beads.hpp"
-#include "tools/driftfit/dimmer_curves.hpp"
 #include "tools/driftfit/errors.hpp"
 #include "tools/driftfit/few_digits.hpp"
 #include "tools/driftfit/output_file.hpp"
@@ -26,7 +26,13 @@
 namespace driftd::tools {
 namespace {
 
+using control::AxialCalibration;
 using control::AxialMethod;
+using control::BeadReading;
+using control::CalibrationError;
+using control::CalibrationSettings;
+using control::CurvesByBrightness;
+using control::PlanesUsed;
 
 /// A ROI for spots out of focus, over that of spots in focus.
 constexpr double kDefocusedRoi = 1.4;

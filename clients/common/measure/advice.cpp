@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "clients/common/axial_lock.hpp"
 #include "control/law/observer/disturbance_model.hpp"
 
 namespace driftd::clients {
@@ -91,6 +92,7 @@ class Axis {
   }
 
  private:
+  bool is_z() const { return name_ == "z"; }
   void add(const char* code, std::string text) { list_.push_back({code, name_, std::move(text)}); }
   std::string what_is_needed() const {
     const double frames = number(axis_, "/frames_to_learn");
@@ -135,9 +137,8 @@ class Axis {
     if (is_worth("lag"))
       add("lag",
           fmt::format("the stage does not follow {:.2f} nm of what is foreseen: it is too slow "
-                      "for that, or control.step_limit_nm and control.rate_limit_nm_per_s are "
-                      "too small",
-                      part("lag")));
+                      "for that, or {}.step_limit_nm and {}.rate_limit_nm_per_s are too small",
+                      part("lag"), is_z() ? "axial" : "control", is_z() ? "axial" : "control"));
   }
 
   void advise_lines() {
@@ -177,8 +178,11 @@ class Axis {
     if (std::abs(gain - 1) > kGainOff || std::abs(late_us) > kLateUs)
       add("stage_model",
           fmt::format("the axis moves {:.2f} times as far as it is told, and {:.1f} ms "
-                      "{} than stage.delay_us says: `driftctl calibrate` describes it",
-                      gain, 1e-3 * std::abs(late_us), late_us < 0 ? "sooner" : "later"));
+                      "{} than {}stage.delay_us says: {}",
+                      gain, 1e-3 * std::abs(late_us), late_us < 0 ? "sooner" : "later",
+                      is_z() ? "axial." : "",
+                      is_z() ? "axial.stage.gain and it describe the stage"
+                             : "`driftctl calibrate` describes it"));
   }
 
   const json& axis_;
@@ -203,20 +207,13 @@ void compare(const json& status, std::vector<Advice>& list) {
                      left_nm, foretold_nm)});
 }
 
-}  // namespace
-
-std::vector<Advice> advice_of(const json& status) {
-  std::vector<Advice> list;
-  const std::string state = text(status, "/state"), reason = text(status, "/control/reason");
-  if (state != "locked") {
+/// How still a lock, x and y's or z's, holds, and by which law.
+/// @param axis  "" of x and y
+void advise_lock(const json& lock, const char* axis, double rate_hz, std::vector<Advice>& list) {
+  const std::string reason = text(lock, "/control/reason");
+  if (text(lock, "/control/law") == "pi")
     list.push_back(
-        {"not_locked", "",
-         "nothing to say while the state is " + state + ": a lock shows how the sample moves"});
-    return list;
-  }
-  if (text(status, "/control/law") == "pi")
-    list.push_back(
-        {"pi", "",
+        {"pi", axis,
          reason == "worse_than_pi"
              ? "PI holds the lock, because the observer left more: what shakes the sample "
                "may change faster than it can be learnt"
@@ -226,10 +223,27 @@ std::vector<Advice> advice_of(const json& status) {
          : reason == "not_ready" ? "PI holds the lock until the frame rate is known"
                                  : "PI holds the lock: control.law: auto may hold it stiller"});
   const json::json_pointer axes("/control/axes");
-  if (status.contains(axes) && status.at(axes).is_array())
-    for (const json& axis : status.at(axes))
-      Axis(axis, number(status, "/camera/rate_hz"), list).advise();
-  compare(status, list);
+  if (lock.contains(axes) && lock.at(axes).is_array())
+    for (const json& one : lock.at(axes)) Axis(one, rate_hz, list).advise();
+}
+
+}  // namespace
+
+std::vector<Advice> advice_of(const json& status) {
+  std::vector<Advice> list;
+  const std::string state = text(status, "/state");
+  const json& z = axial_lock(status);
+  const bool z_is_locked = text(z, "/state") == "locked";
+  if (state != "locked")
+    list.push_back({"not_locked", "",
+                    "nothing to say " + std::string(z_is_locked ? "of x and y " : "") +
+                        "while the state is " + state + ": a lock shows how the sample moves"});
+  const double rate_hz = number(status, "/camera/rate_hz");
+  if (state == "locked") {
+    advise_lock(status, "", rate_hz, list);
+    compare(status, list);
+  }
+  if (z_is_locked) advise_lock(z, "z", rate_hz, list);
   if (list.empty())
     list.push_back(
         {"nothing_learnt", "", "nothing is known yet of how the sample moves: is control.law pi?"});

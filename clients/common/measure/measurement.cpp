@@ -171,14 +171,19 @@ AxisReport analyse_axis(const std::vector<double>& places_nm, double rate_hz) {
 void Measurement::add_position(const json& position) {
   const std::string session = position.at("session");
   const std::string state = position.at("state");
+  const json told_z = position.value("z_state", json());
+  const std::string z_state = told_z.is_string() ? told_z.get<std::string>() : "";
   if (session_.empty()) {
     session_ = session;
     state_ = state;
+    z_state_ = z_state;
   }
   if (session != session_)
     problem_ = "driftd was restarted meanwhile";
   else if (state != state_)
     problem_ = "the lock changed from " + state_ + " to " + state + " meanwhile";
+  else if (z_state != z_state_)
+    problem_ = "the lock of z changed from " + z_state_ + " to " + z_state + " meanwhile";
   if (!problem_.empty() || !position.at("valid").get<bool>()) return;
   const json& camera_ns = position.at("camera_time_ns");
   const Place place{position.at("frame_id"),
@@ -265,6 +270,7 @@ MeasurementReport Measurement::report() const {
         counted(places_.size(), "frame"), kLeastFrames));
   MeasurementReport report;
   report.state = state_;
+  report.z_state = z_state_;
   const std::vector<std::uint64_t> steps = this->steps();
   const std::uint64_t intervals = std::accumulate(steps.begin(), steps.end(), std::uint64_t{0});
   report.seconds = 1e-9 * (static_cast<double>(places_.back().arrival_ns) -

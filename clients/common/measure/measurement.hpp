@@ -49,7 +49,8 @@ struct MarkerReport {
 };
 
 struct MeasurementReport {
-  std::string state;  ///< of the lock
+  std::string state;    ///< of the lock
+  std::string z_state;  ///< of that of z; empty where the daemon tells none
   double seconds = 0, rate_hz = 0;
   std::uint64_t frames = 0;  ///< with a position
   double missing_share = 0;  ///< of the frames in that time
@@ -92,7 +93,7 @@ class Measurement {
   void add_scatter(MeasurementReport& report) const;
   void add_scatter_z(MeasurementReport& report) const;
 
-  std::string session_, state_, problem_;
+  std::string session_, state_, z_state_, problem_;
   std::vector<Place> places_;
   std::vector<MarkerTrack> markers_;
   std::uint64_t marker_messages_ = 0;

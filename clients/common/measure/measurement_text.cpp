@@ -112,6 +112,7 @@ json to_json(const MeasurementReport& report) {
                        {"remark", m.remark},
                        {"z", marker_z_json(m.z)}});
   return {{"state", report.state},
+          {"z_state", report.z_state.empty() ? json(nullptr) : json(report.z_state)},
           {"seconds", report.seconds},
           {"rate_hz", report.rate_hz},
           {"frames", report.frames},
@@ -136,6 +137,10 @@ std::vector<std::string> to_lines(const MeasurementReport& report) {
   lines.push_back(report.state == "locked"
                       ? "locked: what the lock leaves, as it sees it itself"
                       : report.state + ": not corrected, the sample's own motion");
+  if (report.z && report.z_state == "locked")
+    lines.push_back("z locked: what its lock leaves, as it sees it itself");
+  else if (report.z && !report.z_state.empty() && report.state == "locked")
+    lines.push_back("z " + report.z_state + ": not corrected, the sample's own motion");
   if (report.z && report.z_missing_share > 0)
     lines.push_back(fmt::format("{:.2f} % of these without z", 100 * report.z_missing_share));
   lines.push_back(fmt::format("{:<26}{:>9}{:>9}", "", "x", "y") +

@@ -116,8 +116,11 @@ void calibrate_stage(const CommonOptions& common, const CalibrateStageOptions& o
   StopSignal stop;
   CommandClient client = client_of(common);
   const auto file = options.write ? std::optional(check_file(common.config, client)) : std::nullopt;
+  nlohmann::json fields = nlohmann::json::object();
+  if (options.excursion_nm) fields["excursion_nm"] = *options.excursion_nm;
+  if (options.seconds) fields["seconds"] = *options.seconds;
   const nlohmann::json word =
-      run_calibration(client, stop, {options.excursion_nm, options.seconds},
+      run_calibration(client, stop, {fields},
                       std::chrono::milliseconds(static_cast<long>(common.timeout_s * 1000)));
   const StageCalibration calibration = read_calibration(word.at("result"));
   if (common.json) {

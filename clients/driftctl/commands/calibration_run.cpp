@@ -64,8 +64,8 @@ class CalibrationRun {
       : client_(client), stop_(stop), timeout_(timeout) {}
 
   json run(const CalibrationRequest& request) {
-    client_.request(
-        {{"command", "calibration"}});  // is it there, and does it know of calibrations?
+    if (request.fields.contains("axes")) axes_["axes"] = request.fields["axes"];
+    client_.request(command("calibration"));  // is it there, and does it know of calibrations?
     start(request);
     heard_ = changed_ = Clock::now();
     for (;;) {
@@ -86,10 +86,16 @@ class CalibrationRun {
   }
 
  private:
+  /// Of the stage that is calibrated.
+  json command(const char* name) const {
+    json command = axes_;
+    command["command"] = name;
+    return command;
+  }
+
   void start(const CalibrationRequest& request) {
-    json command{{"command", "calibrate"}};
-    if (request.excursion_nm) command["excursion_nm"] = *request.excursion_nm;
-    if (request.seconds) command["seconds"] = *request.seconds;
+    json command = request.fields;
+    command["command"] = "calibrate";
     json reply;
     try {
       reply = client_.request(command).body;
@@ -115,7 +121,7 @@ class CalibrationRun {
   std::optional<Word> ask() {
     json body;
     try {
-      body = client_.request({{"command", "calibration"}}, [this] { return is_new_signal(); }).body;
+      body = client_.request(command("calibration"), [this] { return is_new_signal(); }).body;
     } catch (const Refused& error) {
       refuse(error.what());
     } catch (const Unreachable& error) {
@@ -160,8 +166,9 @@ class CalibrationRun {
     }
     stopping_ = true;
     try {
-      client_.request({{"command", "calibrate"}, {"stop", true}},
-                      [this] { return stop_.count() > 1; });
+      json stop = command("calibrate");
+      stop["stop"] = true;
+      client_.request(stop, [this] { return stop_.count() > 1; });
     } catch (const Refused&) {  // it is over already, and what is asked next tells how
     } catch (const Unreachable&) {
       // What is asked next tells whether it is gone; if it is not, it is told again.
@@ -253,6 +260,7 @@ class CalibrationRun {
   StopSignal& stop_;
   std::chrono::milliseconds timeout_;
   ProgressLine progress_;
+  json axes_ = json::object();
   std::int64_t number_ = 0;
   std::string excursion_ = "the excursion";
   bool stopping_ = false, told_to_stop_ = false;

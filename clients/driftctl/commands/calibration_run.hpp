@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One calibration of the stage, from the command that starts it to its end, as the daemon tells it;
+// One calibration of a stage, from the command that starts it to its end, as the daemon tells it;
 // the progress is shown on standard error. Ctrl-C has the stage sent back to its start. One thread.
 #pragma once
 
@@ -34,7 +34,7 @@ class ProgressLine {
 };
 
 struct CalibrationRequest {
-  std::optional<double> excursion_nm, seconds;  ///< empty: the daemon's
+  nlohmann::json fields = nlohmann::json::object();  ///< of `calibrate`; missing: the daemon's
 };
 
 /// @param timeout  of a single request; the daemon is taken for gone after two of them, and for

@@ -9,10 +9,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/in_words.hpp"
 #include "base/process/stop_signal.hpp"
+#include "clients/common/axial_lock.hpp"
 #include "clients/driftctl/commands/calibration_run.hpp"
 #include "clients/driftctl/commands/place.hpp"
 
@@ -23,8 +26,10 @@ using nlohmann::json;
 
 struct LockOptions {
   bool resume = false, wait = false;
-  std::string place;
+  std::string place, axes;
 };
+
+constexpr std::string_view kXy = "xy", kZ = "z", kXyz = "xyz";
 
 /// How long a reference takes, where that is long enough to wonder; on a terminal as it goes on.
 class ReferenceLine {
@@ -34,9 +39,10 @@ class ReferenceLine {
   ReferenceLine(const ReferenceLine&) = delete;
   ReferenceLine& operator=(const ReferenceLine&) = delete;
 
-  void show(const json& status) {
+  /// @param lock  x and y's or z's
+  void show(const json& lock, const json& status) {
     constexpr double kWorthTelling_s = 1;
-    const int left = status.value("reference_frames_left", 0);
+    const int left = lock.value("reference_frames_left", 0);
     const json& rate = status.at("camera").at("rate_hz");
     const double seconds = rate.is_number() ? left / rate.get<double>() : kWorthTelling_s;
     if (left == 0 || (most_ == 0 && seconds < kWorthTelling_s)) return;
@@ -67,32 +73,76 @@ bool gets_acquainted(const json& status) {
   return status.contains(state) && status.at(state) == "under_way";
 }
 
-/// Waits until the lock holds the sample. @throws Refused where it has ended instead
-void wait_for_lock(const CommonOptions& options, StopSignal& stop) {
+bool is_engaged(const json& lock) {
+  const std::string state = lock.is_object() ? lock.value("state", "") : "";
+  return state == "referencing" || state == "holding" || state == "locked";
+}
+
+/// The lock of x and y, or of z, while it is waited for.
+class AwaitedLock {
+ public:
+  explicit AwaitedLock(bool of_z) : of_z_(of_z) {}
+
+  /// Whether it holds the sample; tells what it does meanwhile. @throws Refused where it has ended
+  bool holds(const json& status, ReferenceLine& reference) {
+    const json& lock = of_z_ ? axial_lock(status) : status;
+    const char* what = of_z_ ? "the lock of z is " : "the lock is ";
+    if (!is_engaged(lock))
+      throw Refused(what + (lock.is_null() ? "not there" : lock_in_words(lock)), "refused");
+    const std::string state = lock.at("state");
+    if (state == "locked") tell_acquaintance(lock, reference);
+    if (state == "locked") return !gets_acquainted(lock);
+    if (state == "referencing") reference.show(lock, status);
+    // Each reason is told once: distances change all the time.
+    if (const std::string reason = lock.at("reason"); state == "holding" && reason != told_) {
+      reference.end();
+      fmt::print(stderr, "{}{}\n", of_z_ ? "z: " : "", lock_in_words(lock));
+      told_ = reason;
+    }
+    return false;
+  }
+
+ private:
+  void tell_acquaintance(const json& lock, ReferenceLine& reference) {
+    // A stage that is known already is not spoken of.
+    const bool finds_out = gets_acquainted(lock) || !known_.empty();
+    const std::string stage = acquaintance_text(lock);
+    if (!finds_out || stage == known_) return;
+    reference.end();
+    fmt::print(stderr, "{}{}\n", of_z_ ? "z: " : "", stage);
+    known_ = stage;
+  }
+
+  bool of_z_;
+  std::string told_, known_;
+};
+
+/// Which locks an order to lock was for, by its reply where it named none: numbers of locks are
+/// of one count.
+std::string axes_of(const std::string& given, const json& body, const json& status) {
+  if (!given.empty()) return given;
+  const json& z = axial_lock(status);
+  const bool of_z = z.is_object() && z.value("lock_id", json()) == body.value("lock_id", json(0));
+  return std::string(of_z || body.contains("z") ? kXyz : kXy);
+}
+
+/// Waits until the locks of `axes` hold the sample. @throws Refused where one has ended instead
+/// @param ordered  the reply to the order
+void wait_for_lock(const CommonOptions& options, const std::string& axes, const json& ordered,
+                   StopSignal& stop) {
   constexpr std::chrono::milliseconds kBetween{50};
   ReferenceLine reference;
-  std::string told, known;
+  std::vector<AwaitedLock> locks;
   for (;;) {
     const json status = send(options, {{"command", "status"}}).body.at("status");
-    const std::string state = status.at("state");
-    // A stage that is known already is not spoken of.
-    const bool finds_out = gets_acquainted(status) || !known.empty();
-    if (const std::string stage = acquaintance_text(status);
-        state == "locked" && finds_out && stage != known) {
-      reference.end();
-      fmt::print(stderr, "{}\n", stage);
-      known = stage;
+    if (locks.empty()) {
+      const std::string which = axes_of(axes, ordered, status);
+      if (which != kZ) locks.emplace_back(false);
+      if (which != kXy) locks.emplace_back(true);
     }
-    if (state == "locked" && !gets_acquainted(status)) return;
-    if (state != "referencing" && state != "holding" && state != "locked")
-      throw Refused("the lock is " + lock_in_words(status), "refused");
-    if (state == "referencing") reference.show(status);
-    // Each reason is told once: distances change all the time.
-    if (const std::string reason = status.at("reason"); state == "holding" && reason != told) {
-      reference.end();
-      fmt::print(stderr, "{}\n", lock_in_words(status));
-      told = reason;
-    }
+    bool all = true;
+    for (AwaitedLock& lock : locks) all = lock.holds(status, reference) && all;
+    if (all) return;
     if (stop.raised()) throw std::runtime_error("waiting was ended; the lock goes on");
     std::this_thread::sleep_for(kBetween);
   }
@@ -113,33 +163,55 @@ json sent(const CommonOptions& options, const json& request, bool waits) {
   }
 }
 
+json lock_reply(const json& lock) {
+  return {{"state", lock.at("state")}, {"lock_id", lock.at("lock_id")}};
+}
+
 /// The reply to an order to lock; who waits takes a lock that is under way already for it.
 json ordered(const CommonOptions& options, const LockOptions& given) {
   if (!given.place.empty()) return lock_at_place(options, given.place);
   json request{{"command", "lock"}};
   if (given.resume) request["resume"] = true;
+  if (!given.axes.empty()) request["axes"] = given.axes;
   try {
     return sent(options, request, given.wait);
   } catch (const Refused&) {
     if (!given.wait || given.resume) throw;
     const json status = send(options, {{"command", "status"}}).body.at("status");
-    const std::string state = status.at("state");
-    if (state != "referencing" && state != "holding" && state != "locked") throw;
-    fmt::print(stderr, "lock {} is {} already; for a new reference `driftctl unlock` first\n",
-               status.at("lock_id").get<std::uint64_t>(), state);
-    return {{"state", state}, {"lock_id", status.at("lock_id")}};
+    const json& z = axial_lock(status);
+    const bool with_xy = given.axes != kZ, with_z = given.axes == kZ || given.axes == kXyz;
+    if ((with_xy && !is_engaged(status)) || (with_z && !is_engaged(z))) throw;
+    const auto tell = [](const json& lock, const char* of) {
+      fmt::print(stderr, "lock {}{} is {} already; for a new reference `driftctl unlock` first\n",
+                 lock.at("lock_id").get<std::uint64_t>(), of, lock.at("state").get<std::string>());
+    };
+    json body = lock_reply(given.axes == kZ ? z : status);
+    if (with_xy) tell(status, "");
+    if (with_z) tell(z, " of z");
+    if (with_xy && with_z) body["z"] = lock_reply(z);
+    return body;
   }
+}
+
+void add_axes(CLI::App& command, std::string& axes, const char* help) {
+  command.add_option("--axes", axes, help)
+      ->check(CLI::IsMember({std::string(kXy), std::string(kZ), std::string(kXyz)}));
 }
 
 void lock(const CommonOptions& options, const LockOptions& given) {
   std::optional<StopSignal> stop;
   if (given.wait) stop.emplace();
   json body = ordered(options, given);
+  if (const json z = body.value("z", json::object()); z.contains("refused"))
+    throw Refused("x and y: " + body.at("state").get<std::string>() +
+                      "; z is not locked: " + z.at("refused").get<std::string>(),
+                  "refused");
   if (stop) {
-    wait_for_lock(options, *stop);
+    wait_for_lock(options, given.axes, body, *stop);
     body["state"] = "locked";
+    if (body.contains("z")) body["z"]["state"] = "locked";
   }
-  print_state(options, body);
+  print_state(options, body, given.axes == kZ ? "z" : "state");
   if (!given.place.empty() && !options.json) print_way_to_place(given.place, body);
 }
 
@@ -157,12 +229,14 @@ std::string lock_in_words(const json& status) {
   return words;
 }
 
-void print_state(const CommonOptions& options, const json& body) {
+void print_state(const CommonOptions& options, const json& body, const char* of) {
   if (options.json) {
     fmt::print("{}\n", body.dump());
     return;
   }
-  fmt::print("state: {}\n", body.at("state").get<std::string>());
+  fmt::print("{}: {}\n", of, body.at("state").get<std::string>());
+  if (const json z = body.value("z", json::object()); z.contains("state"))
+    fmt::print("z: {}\n", z.at("state").get<std::string>());
   if (const std::string forgotten = body.value("forgotten", ""); !forgotten.empty())
     fmt::print("{}: forgotten\n", forgotten);
   if (body.contains("warning"))
@@ -181,6 +255,9 @@ void add_lock(CLI::App& app, const CommonOptions& options) {
                    "Go to a place that was saved (`place save`): its markers are looked for in the "
                    "whole image")
       ->excludes("--resume");
+  add_axes(*command, given->axes,
+           "xy, z or xyz, each with a lock of its own; without: x and y, and z where axial.hold is "
+           "true");
   command->add_flag(
       "--wait", given->wait,
       "Return when it is locked, also by a lock that is under way already; where that ends "
@@ -189,12 +266,15 @@ void add_lock(CLI::App& app, const CommonOptions& options) {
 }
 
 void add_unlock(CLI::App& app, const CommonOptions& options) {
-  const auto order = [&options](const char* command) {
-    print_state(options, send(options, {{"command", command}}).body);
+  const auto axes = std::make_shared<std::string>();
+  const auto order = [&options, axes](const char* command) {
+    json request{{"command", command}};
+    if (!axes->empty()) request["axes"] = *axes;
+    print_state(options, send(options, request).body, *axes == kZ ? "z" : "state");
   };
-  app.add_subcommand("unlock", "Stop correcting; the stage stays where it is")->callback([order] {
-    order("unlock");
-  });
+  CLI::App* unlock = app.add_subcommand("unlock", "Stop correcting; the stage stays where it is");
+  add_axes(*unlock, *axes, "xy, z or xyz; without: all. `--axes z` keeps x and y held");
+  unlock->callback([order] { order("unlock"); });
   app.add_subcommand("reset", "From lost or fault back to idle")->callback([order] {
     order("reset");
   });

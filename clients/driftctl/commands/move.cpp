@@ -20,6 +20,7 @@
 #include "base/monotonic.hpp"
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
+#include "clients/common/axial_lock.hpp"
 #include "clients/common/daemon_view.hpp"
 #include "clients/driftctl/commands/lock.hpp"
 #include "control/lock/set_point.hpp"
@@ -42,6 +43,7 @@ constexpr std::size_t kLongestFile = 65'536;
 
 struct MoveOptions {
   std::vector<double> place_nm;
+  std::optional<double> z_nm, dz_nm;
   double speed_nm_per_s = 0;  ///< 0: not given
   std::filesystem::path path;
   int repeats = 1;
@@ -50,9 +52,9 @@ struct MoveOptions {
 
 json request_of(const MoveOptions& o) {
   json request = {{"command", "move"}};
-  const bool has_place = !o.place_nm.empty();
-  if (has_place + o.home + o.stop + !o.path.empty() != 1)
-    throw CLI::ValidationError("move", "wants one of: DX DY, --path, --home, --stop");
+  const bool has_place = !o.place_nm.empty(), has_z = o.z_nm || o.dz_nm;
+  if ((has_place || has_z) + o.home + o.stop + !o.path.empty() != 1)
+    throw CLI::ValidationError("move", "wants one of: DX DY, --z or --dz, --path, --home, --stop");
   if (o.to && !has_place) throw CLI::ValidationError("--to", "goes with a place");
   if (o.repeats > 1 && o.path.empty()) throw CLI::ValidationError("--repeat", "goes with --path");
   if (o.stop && (o.wait || o.speed_nm_per_s > 0))
@@ -61,6 +63,8 @@ json request_of(const MoveOptions& o) {
     request[o.to ? "x_nm" : "dx_nm"] = o.place_nm[0];
     request[o.to ? "y_nm" : "dy_nm"] = o.place_nm[1];
   }
+  if (o.z_nm) request["z_nm"] = *o.z_nm;
+  if (o.dz_nm) request["dz_nm"] = *o.dz_nm;
   if (o.home) request["home"] = true;
   if (o.stop) request["stop"] = true;
   if (!o.path.empty()) request["path"] = read_places(o.path);
@@ -69,33 +73,56 @@ json request_of(const MoveOptions& o) {
   return request;
 }
 
+/// Whether the move `id` of a lock, x and y's or z's, is over and the sample lies still there.
+/// @throws std::runtime_error where it will not arrive
+bool has_arrived(const json& lock, std::uint64_t id) {
+  const json& move = lock.at("move");
+  if (move.at("phase") == "unlocked")
+    throw std::runtime_error("the move is over; the lock is " + lock_in_words(lock));
+  if (move.at("move") != id) throw std::runtime_error("another move took its place");
+  if (move.at("phase") != "resting" || move.at("moving").get<bool>()) return false;
+  const std::string ended = move.at("ended");
+  if (ended == "stopped") throw std::runtime_error("the move was stopped by another command");
+  if (ended == "limits")
+    throw std::runtime_error("the limits left no room to go on: the move ended where it was");
+  if (ended != "done") throw std::runtime_error("the move ended: " + ended);
+  return lock.at("gate").at("in_lock").get<bool>();
+}
+
 /// Waits until the move is over and images may be taken. @throws std::runtime_error
 void wait_for(const CommonOptions& options, const json& begun, StopSignal& stop) {
   const auto id = begun.at("move").get<std::uint64_t>();
+  const bool of_xy = begun.contains("x_nm"), of_z = begun.contains("z_nm") || begun.contains("z");
+  const auto z_id = begun.value("z", begun).at("move").get<std::uint64_t>();
   const double longest_s =
-      std::min(begun.at("duration_s").get<double>() + kPatience_s, kLongestWaitS);
+      std::min(std::max(begun.at("duration_s").get<double>(),
+                        begun.value("z", begun).at("duration_s").get<double>()) +
+                   kPatience_s,
+               kLongestWaitS);
   const std::int64_t end_ns = monotonic_ns() + static_cast<std::int64_t>(longest_s * 1e9);
-  json status;
+  json status, waits_for;
   while (monotonic_ns() < end_ns) {
     status = send(options, {{"command", "status"}}).body.at("status");
-    const json& move = status.at("move");
-    if (move.at("phase") == "unlocked")
-      throw std::runtime_error("the move is over; the lock is " + lock_in_words(status));
-    if (move.at("move") != id) throw std::runtime_error("another move took its place");
-    if (move.at("phase") == "resting" && !move.at("moving").get<bool>()) {
-      const std::string ended = move.at("ended");
-      if (ended == "stopped") throw std::runtime_error("the move was stopped by another command");
-      if (ended == "limits")
-        throw std::runtime_error("the limits left no room to go on: the move ended where it was");
-      if (ended != "done") throw std::runtime_error("the move ended: " + ended);
-      if (status.at("gate").at("in_lock").get<bool>()) return;
-    }
+    const bool xy_there = !of_xy || has_arrived(status, id);
+    if (xy_there && (!of_z || has_arrived(axial_lock(status), z_id))) return;
+    waits_for = xy_there ? axial_lock(status) : status;
     if (stop.raised()) throw std::runtime_error("waiting was ended; the move goes on");
     std::this_thread::sleep_for(kLookEvery);
   }
-  throw std::runtime_error(fmt::format(
-      "not in lock {:.1f} s after the move began: {}", longest_s,
-      status.at("state") == "locked" ? why_not_in_lock(status.at("gate")) : lock_in_words(status)));
+  throw std::runtime_error(fmt::format("not in lock {:.1f} s after the move began: {}", longest_s,
+                                       waits_for.at("state") == "locked"
+                                           ? why_not_in_lock(waits_for.at("gate"))
+                                           : lock_in_words(waits_for)));
+}
+
+/// "x 1.5, y -2.0, z 50.0", of the axes that the reply names.
+std::string place_in_words(json reply) {
+  reply.update(reply.value("z", json::object()));  // of x, y and z
+  std::string words;
+  for (const char* axis : {"x", "y", "z"})
+    if (const auto at = reply.find(std::string(axis) + "_nm"); at != reply.end() && at->is_number())
+      words += fmt::format("{}{} {:.1f}", words.empty() ? "" : ", ", axis, at->get<double>());
+  return words;
 }
 
 void move(const CommonOptions& options, const MoveOptions& o) {
@@ -107,12 +134,12 @@ void move(const CommonOptions& options, const MoveOptions& o) {
     fmt::print("{}\n", body.dump());
     return;
   }
-  const auto x = body.at("x_nm").get<double>(), y = body.at("y_nm").get<double>();
+  const std::string place = place_in_words(body);
   if (o.stop)
-    fmt::print("the set-point stays at x {:.1f}, y {:.1f} nm\n", x, y);
+    fmt::print("the set-point stays at {} nm\n", place);
   else
-    fmt::print("move {}: to x {:.1f}, y {:.1f} nm in {:.3f} s, at most {:.0f} nm/s{}\n",
-               body.at("move").get<std::uint64_t>(), x, y, body.at("duration_s").get<double>(),
+    fmt::print("move {}: to {} nm in {:.3f} s, at most {:.0f} nm/s{}\n",
+               body.at("move").get<std::uint64_t>(), place, body.at("duration_s").get<double>(),
                body.at("speed_nm_per_s").get<double>(), o.wait ? "; in lock" : "");
 }
 
@@ -211,12 +238,17 @@ void add_move(CLI::App& app, const CommonOptions& options) {
   const auto o = std::make_shared<MoveOptions>();
   CLI::App* command = app.add_subcommand(
       "move",
-      "Move the sample while it is locked, by so many nm to the right and down in the image, and "
-      "hold it there");
+      "Move the sample while it is locked, by so many nm to the right and down in the image, or up "
+      "(--dz), and hold it there");
   command->add_option("place", o->place_nm, "DX DY, from where it is held or moved to now, nm")
       ->expected(2)
       ->check(in_range(-1e6, 1e6, "NM"));
   command->add_flag("--to", o->to, "The two numbers count from the reference of the lock");
+  const auto z = command->add_option("--z", o->z_nm, "z up, to so many nm from its reference")
+                     ->check(in_range(-1e6, 1e6, "NM"));
+  command->add_option("--dz", o->dz_nm, "z up by so many nm; alone, or with DX DY")
+      ->check(in_range(-1e6, 1e6, "NM"))
+      ->excludes(z);
   command
       ->add_option("--speed", o->speed_nm_per_s,
                    "nm/s; without: what the limits allow, at most 10000")

@@ -96,8 +96,18 @@ std::string facts(const RecordSummary& s, const record::Header& header, const st
                      last.not_recorded - first.not_recorded)});
   }
   if (s.z_frames > 0) {
-    rows.push_back({"z while locked, rms from its reference (it is not corrected)",
-                    number(s.locked_z_rms_nm, 2) + " nm"});
+    if (const AxialLockSummary& z = s.z_lock; z.engaged) {
+      const auto z_locked = z.state_s.find("locked");
+      rows.push_back(
+          {"z locked", share_of(z_locked == z.state_s.end() ? 0 : z_locked->second, s.seconds)});
+      rows.push_back(
+          {"residual of z while it was locked, rms", number(s.locked_z_rms_nm, 2) + " nm"});
+      rows.push_back(
+          {"corrections of z", fmt::format("{}, {} did not leave", z.corrections, z.not_left)});
+    } else {
+      rows.push_back({"z while locked, rms from its reference (it is not corrected)",
+                      number(s.locked_z_rms_nm, 2) + " nm"});
+    }
     rows.push_back(
         {"noise of a frame in z", s.z_axis ? number(s.z_axis->frame_noise_nm, 2) + " nm" : "-"});
     rows.push_back({"frames with a drift, but without z",
@@ -142,10 +152,15 @@ const char* ground_of(const std::string& state) {
   return "#f4f4f4";
 }
 
-std::string drift_plots(const RecordSummary& s) {
+std::vector<Band> bands_of(const std::vector<Span>& spans) {
   std::vector<Band> bands;
-  for (const Span& span : s.spans)
-    bands.push_back({span.begin_s, span.end_s, ground_of(span.state)});
+  for (const Span& span : spans) bands.push_back({span.begin_s, span.end_s, ground_of(span.state)});
+  return bands;
+}
+
+std::string drift_plots(const RecordSummary& s) {
+  const std::vector<Band> bands = bands_of(s.spans);
+  const std::vector<Band> z_bands = s.z_lock.engaged ? bands_of(s.z_lock.spans) : bands;
   const auto plot = [&](const char* title, const std::vector<double>& x,
                         const std::vector<double>& y) {
     return draw_plot({.title = title, .x_label = "time (s)", .y_label = "nm"},
@@ -156,10 +171,17 @@ std::string drift_plots(const RecordSummary& s) {
   return plot("Drift from the reference; green ground: locked", s.x_nm, s.y_nm) +
          (s.z_frames > 0
               ? draw_plot({.title = "z from its reference", .x_label = "time (s)", .y_label = "nm"},
-                          z, bands)
+                          z, z_bands)
               : "") +
          plot("Witness markers: the check from outside the loop", s.witness_x_nm, s.witness_y_nm) +
-         plot("Where the stage was told to be, from its place at lock", s.total_x_nm, s.total_y_nm);
+         plot("Where the stage was told to be, from its place at lock", s.total_x_nm,
+              s.total_y_nm) +
+         (s.z_lock.engaged
+              ? draw_plot({.title = "Where the stage of z was told to be; ground: of the lock of z",
+                           .x_label = "time (s)",
+                           .y_label = "nm"},
+                          {{"z", kViolet, s.time_s, s.z_lock.total_nm}}, z_bands)
+              : "");
 }
 
 std::string analysis(const RecordSummary& s) {
@@ -210,11 +232,11 @@ std::string analysis(const RecordSummary& s) {
 }
 
 /// Times between the first lock and the end in which nothing was corrected.
-std::string lost_time(const RecordSummary& s) {
+std::string lost_time(const std::vector<Span>& spans) {
   std::map<std::string, std::pair<int, double>> reasons;
   std::vector<Row> rows;
   bool wanted = false;
-  for (const Span& span : s.spans) {
+  for (const Span& span : spans) {
     if (span.state == "locked") wanted = true;
     if (span.state == "idle") wanted = false;
     if (!wanted || span.state == "locked") continue;
@@ -310,10 +332,11 @@ std::string report_page(const RecordSummary& s, const record::Header& header,
          escaped(title) + "</title><style>" + kStyle + "</style></head><body>\n<h1>" +
          escaped(title) + "</h1>\n" + facts(s, header, end) + "<h2>Drift and correction</h2>\n" +
          drift_plots(s) + "<h2>Residual while locked</h2>\n" + analysis(s) +
-         pattern_plots(s.pattern) + "<h2>Lost time</h2>\n" + lost_time(s) + "<h2>Latency</h2>\n" +
-         latency(s) + "<h2>Markers</h2>\n" + markers(s) + "<h2>Events</h2>\n" + events(s) +
-         "<details><summary>configuration</summary><pre>" + escaped(header.configuration) +
-         "</pre></details>\n</body></html>\n";
+         pattern_plots(s.pattern) + "<h2>Lost time</h2>\n" + lost_time(s.spans) +
+         (s.z_lock.engaged ? "<h2>Lost time of z</h2>\n" + lost_time(s.z_lock.spans) : "") +
+         "<h2>Latency</h2>\n" + latency(s) + "<h2>Markers</h2>\n" + markers(s) +
+         "<h2>Events</h2>\n" + events(s) + "<details><summary>configuration</summary><pre>" +
+         escaped(header.configuration) + "</pre></details>\n</body></html>\n";
 }
 
 void add_report(CLI::App& app) {

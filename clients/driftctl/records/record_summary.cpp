@@ -25,6 +25,17 @@ constexpr std::int64_t kLongestHoleNs = 100'000'000;
 std::string state_name(const FrameRow& row) {
   return record::choice_name(frames_layout(), "state", row.state);
 }
+std::string z_state_name(const FrameRow& row) {
+  return record::choice_name(frames_layout(), "z_state", row.z_state);
+}
+
+/// Goes on with the span of a state, or begins one, `passed_s` after the frame before.
+void add_state(const std::string& state, double time_s, double passed_s,
+               std::map<std::string, double>& state_s, std::vector<Span>& spans) {
+  if (spans.empty() || spans.back().state != state) spans.push_back({time_s, time_s, state, ""});
+  state_s[state] += passed_s;
+  spans.back().end_s = time_s;
+}
 
 /// A place from where moves had the sample; in a record without moves, from the reference.
 double less(double nm, double set_nm) {
@@ -42,7 +53,7 @@ class LockedRuns {
     if (x_.empty()) begin_ns_ = row.taken_ns;
     x_.push_back(less(row.frame_x_nm, row.set_x_nm));
     y_.push_back(less(row.frame_y_nm, row.set_y_nm));
-    z_.push_back(row.frame_z_nm);
+    z_.push_back(less(row.frame_z_nm, row.set_z_nm));
     last_ns_ = row.taken_ns;
   }
   void finish(RecordSummary& summary) {
@@ -86,11 +97,11 @@ class Frames {
     }
     const double time_s = static_cast<double>(row.arrival_ns - first_ns_) * 1e-9;
     const std::string state = state_name(row);
-    if (out_.spans.empty() || out_.spans.back().state != state)
-      out_.spans.push_back({time_s, time_s, state, ""});
     const double passed_s = static_cast<double>(row.arrival_ns - last_ns_) * 1e-9;
-    out_.state_s[state] += passed_s;
-    out_.spans.back().end_s = time_s;
+    add_state(state, time_s, passed_s, out_.state_s, out_.spans);
+    const std::string z_state = z_state_name(row);
+    add_state(z_state, time_s, passed_s, out_.z_lock.state_s, out_.z_lock.spans);
+    out_.z_lock.engaged = out_.z_lock.engaged || z_state != "idle";
     if (row.frame_id > last_id_ + 1) out_.missing += row.frame_id - last_id_ - 1;
     last_ns_ = row.arrival_ns;
     last_id_ = row.frame_id;
@@ -102,9 +113,12 @@ class Frames {
     add_curves(time_s, row);
     const bool locked = state == "locked";
     add_residual(row, locked);
+    add_z_residual(row, locked, z_state == "locked");
     runs_.add(row, locked);
     if (row.sent_ns > 0)
       out_.latency_us.push_back(static_cast<double>(row.sent_ns - row.arrival_ns) * 1e-3);
+    if (row.z_correction != record::Sent::NoCorrection) ++out_.z_lock.corrections;
+    if (row.z_correction == record::Sent::NotLeft) ++out_.z_lock.not_left;
     if (row.correction == record::Sent::NoCorrection) return;
     ++out_.corrections;
     out_.not_left += row.correction == record::Sent::NotLeft ? 1 : 0;
@@ -121,7 +135,8 @@ class Frames {
       out_.locked_rms_nm[axis] = root_mean(locked_sum_[axis], out_.locked_frames);
       out_.witness_rms_nm[axis] = root_mean(witness_sum_[axis], witness_frames_);
     }
-    out_.locked_z_rms_nm = root_mean(locked_z_sum_, locked_z_frames_);
+    const ZSum& z = held_z_.frames > 0 ? held_z_ : beside_z_;
+    out_.locked_z_rms_nm = root_mean(z.squares_nm2, z.frames);
     runs_.finish(out_);
     std::ranges::sort(out_.latency_us);
   }
@@ -140,27 +155,36 @@ class Frames {
     if (std::isfinite(row.z_nm)) ++out_.z_frames;
     out_.total_x_nm.push_back(row.total_x_nm);
     out_.total_y_nm.push_back(row.total_y_nm);
+    out_.z_lock.total_nm.push_back(row.total_z_nm);
   }
   void add_residual(const FrameRow& row, bool locked) {
     if (!locked || !row.valid) return;
     ++out_.locked_frames;
     locked_sum_[0] += std::pow(less(row.x_nm, row.set_x_nm), 2);
     locked_sum_[1] += std::pow(less(row.y_nm, row.set_y_nm), 2);
-    if (std::isfinite(row.z_nm)) {
-      ++locked_z_frames_;
-      locked_z_sum_ += std::pow(row.z_nm, 2);
-    }
     if (!row.witness_valid) return;
     ++witness_frames_;
     witness_sum_[0] += std::pow(less(row.witness_x_nm, row.set_x_nm), 2);
     witness_sum_[1] += std::pow(less(row.witness_y_nm, row.set_y_nm), 2);
   }
 
+  /// z while it was locked, and while x and y alone were.
+  void add_z_residual(const FrameRow& row, bool locked, bool z_locked) {
+    if (!std::isfinite(row.z_nm) || !(z_locked || (locked && row.valid))) return;
+    ZSum& sum = z_locked ? held_z_ : beside_z_;
+    ++sum.frames;
+    sum.squares_nm2 += std::pow(less(row.z_nm, row.set_z_nm), 2);
+  }
+
+  struct ZSum {
+    std::uint64_t frames = 0;
+    double squares_nm2 = 0;
+  };
   RecordSummary& out_;
   LockedRuns runs_;
+  ZSum held_z_, beside_z_;
   std::int64_t first_ns_ = 0, last_ns_ = 0;
-  std::uint64_t last_id_ = 0, witness_frames_ = 0, locked_z_frames_ = 0;
-  double locked_z_sum_ = 0;
+  std::uint64_t last_id_ = 0, witness_frames_ = 0;
   std::array<double, 2> locked_sum_{}, witness_sum_{};
 };
 
@@ -238,16 +262,17 @@ Span* begun(const std::string& state, double time_s, std::vector<Span>& spans) {
   return &*next;
 }
 
-/// The times and reasons of the lock's changes, from the events.
-void add_reasons(std::int64_t first_ns, RecordSummary& summary) {
-  for (const record::Event& event : summary.events) {
-    if (event.code != "state_changed") continue;
+/// The times and reasons of a lock's changes, from its events, which have `code`.
+void add_reasons(const char* code, std::int64_t first_ns, const std::vector<record::Event>& events,
+                 std::vector<Span>& spans) {
+  for (const record::Event& event : events) {
+    if (event.code != code) continue;
     const auto fields = nlohmann::json::parse(event.fields, nullptr, false);
     if (!fields.is_object()) continue;
     const std::string state = fields.value("state", "");
     const double time_s =
         static_cast<double>(fields.value("since_ns", event.time_ns) - first_ns) * 1e-9;
-    Span* const span = begun(state, time_s, summary.spans);
+    Span* const span = begun(state, time_s, spans);
     if (span == nullptr) continue;
     const std::string reason =
         in_words(fields.value("reason", ""), fields.value("held_for", "none"), "none");
@@ -276,7 +301,9 @@ RecordSummary summarise(const RecordFiles& record) {
   frames.finish();
   add_markers(record, record.header().pixel_size_nm, summary);
   summary.events = record.events();
-  add_reasons(frames.first_ns(), summary);
+  add_reasons("state_changed", frames.first_ns(), summary.events, summary.spans);
+  if (summary.z_lock.engaged)
+    add_reasons("axial_state_changed", frames.first_ns(), summary.events, summary.z_lock.spans);
   add_pattern(record, frames.first_ns(), summary);
   const std::vector<record::CounterRow> counters = record.counters();
   if (!counters.empty()) summary.counters = {counters.front(), counters.back()};

@@ -40,6 +40,15 @@ struct PatternCurves {
   record::PatternRow last;  ///< the newest with a rotation; time_ns 0: none
 };
 
+/// What a record tells of the lock of z; of an old record, or of one without, nothing.
+struct AxialLockSummary {
+  bool engaged = false;                   ///< at any time
+  std::map<std::string, double> state_s;  ///< as of x and y
+  std::vector<Span> spans;
+  std::vector<double> total_nm;  ///< of the stage of z, a value for each of time_s
+  std::uint64_t corrections = 0, not_left = 0;
+};
+
 struct RecordSummary {
   double seconds = 0, rate_hz = 0;
   std::uint64_t frames = 0, valid = 0, stale = 0, in_lock = 0;
@@ -47,8 +56,10 @@ struct RecordSummary {
   std::int64_t begin_wall_ns = 0;
   std::vector<double> time_s, x_nm, y_nm, witness_x_nm, witness_y_nm, total_x_nm, total_y_nm;
   std::vector<double> z_nm, witness_z_nm;
-  std::uint64_t z_frames = 0;             ///< with a z; 0: nothing is told of it
-  double locked_z_rms_nm = 0;             ///< about the reference, of frames with a z
+  std::uint64_t z_frames = 0;  ///< with a z; 0: nothing is told of it
+  /// About the reference, of frames with a z: while z was locked or, where it never was, x and y.
+  double locked_z_rms_nm = 0;
+  AxialLockSummary z_lock;
   std::map<std::string, double> state_s;  ///< seconds in each state
   std::vector<Span> spans;                ///< of the lock's states, in their order
   std::uint64_t locked_frames = 0;

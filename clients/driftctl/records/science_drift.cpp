@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 namespace driftd::clients {
 namespace {
@@ -42,6 +43,15 @@ std::int64_t monotonic_within(std::span<const record::ClockRow> rows, std::int64
   return left.time_ns + std::llround(share * static_cast<double>(after->time_ns - left.time_ns));
 }
 
+/// What z is relative to: a lock of its own takes a reference, a provisional one at first. Nothing
+/// of a frame in which it does neither.
+std::optional<ZReference> z_reference_of(const record::FrameRow& row) {
+  const std::string state = record::choice_name(record::frames_layout(), "z_state", row.z_state);
+  const bool is_taken = state == "locked" || state == "holding";
+  if (!is_taken && state != "referencing") return std::nullopt;
+  return ZReference{row.z_lock_id, is_taken};
+}
+
 }  // namespace
 
 ScienceDrift not_measured() {
@@ -58,11 +68,14 @@ void DriftCurve::add(std::span<const record::FrameRow> rows) {
       reference_ = row.reference;
     }
     if (row.reference != reference_) begin_zero(row);
+    const auto z_reference = z_reference_of(row);
+    if (z_reference && *z_reference != z_reference_) begin_z_zero(row, *z_reference);
     points_.push_back({row.taken_ns, row.frame_id, row.frame_x_sd_nm, row.frame_y_sd_nm,
                        row.frame_z_sd_nm, row.frame_x_nm + offset_x_nm_,
                        row.frame_y_nm + offset_y_nm_, row.frame_z_nm + offset_z_nm_});
     has_z_ = has_z_ || std::isfinite(row.frame_z_nm);
     if (!joined_ && points_.size() - zero_begin_ == kJoinFrames) join_zeros();
+    if (!z_joined_ && points_.size() - z_zero_begin_ == kJoinFrames) join_z_zeros();
   }
 }
 
@@ -89,33 +102,61 @@ void DriftCurve::join_zeros() {
   if (joined_) return;
   joined_ = true;
   struct Mean {
-    double x, y, z;  ///< z: NaN where none has one
+    double x, y;
   };
   const auto mean = [&](std::size_t begin, std::size_t end) {
-    double x = 0, y = 0, z = 0, with_z = 0;
+    double x = 0, y = 0;
     for (std::size_t i = begin; i < end; ++i) {
       x += points_[i].x_nm;
       y += points_[i].y_nm;
-      if (!std::isfinite(points_[i].z_nm)) continue;
-      z += points_[i].z_nm;
-      ++with_z;
     }
     const auto count = static_cast<double>(end - begin);
-    return Mean{x / count, y / count, z / with_z};
+    return Mean{x / count, y / count};
   };
   const std::size_t before = std::min(kJoinFrames, zero_begin_);
-  const auto [old_x, old_y, old_z] = mean(zero_begin_ - before, zero_begin_);
-  const auto [new_x, new_y, new_z] =
+  const auto [old_x, old_y] = mean(zero_begin_ - before, zero_begin_);
+  const auto [new_x, new_y] =
       mean(zero_begin_, std::min(points_.size(), zero_begin_ + kJoinFrames));
-  const double step_z = std::isfinite(old_z - new_z) ? old_z - new_z : 0;
+  step_z(zero_begin_);
   for (std::size_t i = zero_begin_; i < points_.size(); ++i) {
     points_[i].x_nm += old_x - new_x;
     points_[i].y_nm += old_y - new_y;
-    points_[i].z_nm += step_z;
   }
-  offset_z_nm_ += step_z;
   offset_x_nm_ += old_x - new_x;
   offset_y_nm_ += old_y - new_y;
+}
+
+void DriftCurve::begin_z_zero(const record::FrameRow& row, const ZReference& reference) {
+  join_z_zeros();  // one that was too short
+  z_reference_ = reference;
+  z_zero_begin_ = points_.size();
+  if (points_.empty()) return;
+  const double step_nm = points_.back().z_nm - row.frame_z_nm;
+  z_joined_ = row.taken_ns - points_.back().taken_ns > kLongestJoinNs;
+  if (z_joined_ && std::isfinite(step_nm)) offset_z_nm_ = step_nm;
+}
+
+void DriftCurve::join_z_zeros() {
+  if (!z_joined_) step_z(z_zero_begin_);
+  z_joined_ = true;
+}
+
+double DriftCurve::mean_z_nm(std::size_t begin, std::size_t end) const {
+  double sum_nm = 0, count = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!std::isfinite(points_[i].z_nm)) continue;
+    sum_nm += points_[i].z_nm;
+    ++count;
+  }
+  return sum_nm / count;
+}
+
+void DriftCurve::step_z(std::size_t begin) {
+  const double step_nm = mean_z_nm(begin - std::min(kJoinFrames, begin), begin) -
+                         mean_z_nm(begin, std::min(points_.size(), begin + kJoinFrames));
+  if (!std::isfinite(step_nm)) return;
+  for (std::size_t i = begin; i < points_.size(); ++i) points_[i].z_nm += step_nm;
+  offset_z_nm_ += step_nm;
 }
 
 ScienceDrift DriftCurve::over(const Exposure& exposure) const {

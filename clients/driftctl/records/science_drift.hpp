@@ -32,6 +32,14 @@ struct ScienceDrift {
 
 ScienceDrift not_measured();
 
+/// What z of a frame is relative to, where it has a lock of its own.
+struct ZReference {
+  std::uint32_t lock_id = 0;  ///< 0: as x and y
+  bool is_taken = false;      ///< false: the lock is taking it, from the frame where that began
+
+  bool operator==(const ZReference&) const = default;
+};
+
 /// The drift of a record frame by frame, with one zero: where the daemon took a new reference, what
 /// was measured before goes on without a step.
 class DriftCurve {
@@ -64,6 +72,12 @@ class DriftCurve {
   };
   void begin_zero(const record::FrameRow& row);
   void join_zeros();
+  void begin_z_zero(const record::FrameRow& row, const ZReference& reference);
+  void join_z_zeros();
+  /// Mean of those that have one; NaN where none has.
+  double mean_z_nm(std::size_t begin, std::size_t end) const;
+  /// Of z alone, which a lock of its own has taken a new reference of.
+  void step_z(std::size_t begin);
 
   std::vector<Point> points_;
   Place first_{}, last_{};
@@ -72,6 +86,9 @@ class DriftCurve {
   bool has_z_ = false;
   std::size_t zero_begin_ = 0;  ///< the first point since the zero was changed
   bool joined_ = true;
+  ZReference z_reference_;
+  std::size_t z_zero_begin_ = 0;
+  bool z_joined_ = true;
   std::vector<std::string> notes_;
 };
 

@@ -9,7 +9,7 @@
 
 Lengths are nanometres in the sample plane (``_nm``), pixels are full-sensor pixels (``_px``), times
 are nanoseconds of the daemon host's monotonic clock (``_ns``): ``time.monotonic_ns()`` there.
-Axes: x right, y down; corrections are in stage axes. A value that does not exist is ``None``: so is ``z_nm`` where z
+Axes: x right, y down, z up; corrections are in stage axes. A value that does not exist is ``None``: so is ``z_nm`` where z
 is not measured.
 
 From another computer, with keys (docs/use/security.md), Windows and macOS as well:
@@ -31,14 +31,15 @@ from typing import Any, Iterable, Iterator, Sequence
 
 import zmq
 
-from .axial import Axial, Pattern, axial_of, pattern_of  # each is public here
+from .axial import Axial, AxialLock, Pattern, axial_of, pattern_of  # each is public here
 from .keys import Keys, read_keys, user_folder  # likewise
 from .keys import use_keys as _use_keys
 from .places import (COMMANDS, CORRECTIONS, PUBLISH, DriftdError, Endpoints, Unreachable, endpoints,  # likewise
                      find_endpoint, runtime_directories)
 from .places import check_listener as _check_listener
 
-TOPICS = ("position", "correction", "markers", "status", "event")
+TOPICS = ("position", "correction", "axial", "markers", "status", "event")
+_CORRECTIONS = {"xy": "correction", "z": "axial"}  # topic by group of axes
 
 
 def server(address: str, key: str | os.PathLike | None = None, server_key: str | os.PathLike | None = None, *,
@@ -99,7 +100,7 @@ class Subscription:
             raise ValueError(f"topics {sorted(unknown)}: allowed are {', '.join(TOPICS)}")
         if newest_only and len(topics) != 1:
             raise ValueError("newest_only keeps one message in all, so it needs exactly one topic")
-        if isinstance(endpoint, Endpoints) and not endpoint.corrections and set(topics) == {"correction"}:
+        if isinstance(endpoint, Endpoints) and not endpoint.corrections and set(topics) <= set(_CORRECTIONS.values()):
             raise ValueError("corrections: this role may not subscribe to them, or no port has them")
         self.lost = 0
         self._newest_only = newest_only
@@ -115,8 +116,8 @@ class Subscription:
             _use_keys(self._socket, endpoint.keys)
         self._missing = [endpoint]  # to be connected to yet
         if isinstance(endpoint, Endpoints):
-            self._missing = [endpoint.publish] if set(topics) - {"correction"} else []
-            if "correction" in topics and endpoint.corrections:
+            self._missing = [endpoint.publish] if set(topics) - set(_CORRECTIONS.values()) else []
+            if set(topics) & set(_CORRECTIONS.values()) and endpoint.corrections:
                 self._missing.append(endpoint.corrections)
         try:
             self._connect()
@@ -241,18 +242,27 @@ class Corrections:
     ----------
     endpoint : str or Endpoints
         ``wire.corrections`` of the configuration.
+    axes : "xy" or "z"
+        Which lock's: ``total_x_nm`` and ``total_y_nm``, or ``total_z_nm``. A driver of both has two.
 
     Attributes
     ----------
     ignored : int
         Corrections that were left out.
+
+    Raises
+    ------
+    ValueError
+        Other axes, or an endpoint that cannot be connected to.
     """
 
-    def __init__(self, endpoint: str | Endpoints = CORRECTIONS) -> None:
+    def __init__(self, endpoint: str | Endpoints = CORRECTIONS, axes: str = "xy") -> None:
+        if axes not in _CORRECTIONS:
+            raise ValueError(f"axes {axes!r}: allowed are {', '.join(_CORRECTIONS)}")
         if isinstance(endpoint, Endpoints) and endpoint.keys is not None:
             raise ValueError("corrections expire by the clock of the daemon's computer: a driver runs there")
         self.ignored = 0
-        self._subscription = Subscription(endpoint, ["correction"], newest_only=True)
+        self._subscription = Subscription(endpoint, [_CORRECTIONS[axes]], newest_only=True)
         self._lock: tuple[str, int] | None = None  # session and lock_id of the newest lock
         self._old_sessions: set[str] = set()
 
@@ -299,6 +309,20 @@ class Corrections:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _given(**fields: Any) -> dict:
+    """Those that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _lock_of(status: dict, axes: str) -> dict:
+    """What `status` tells of the lock of x and y, or of z; of a z that is not held: idle."""
+    if axes not in _CORRECTIONS:
+        raise ValueError(f"axes {axes!r}: allowed are {', '.join(_CORRECTIONS)}")
+    if axes == "xy":
+        return status
+    return (status.get("axial") or {}).get("lock") or {"state": "idle", "reason": "none", "move": {"phase": "unlocked"}}
 
 
 def _speed(speed_nm_per_s: float | None) -> dict:
@@ -377,14 +401,12 @@ class Client:
         """How the markers' pattern is turned, grown and tilted against its reference; None while that is not known."""
         return pattern_of(self.status())
 
-    def lock(self, resume: bool = False, place: str | None = None) -> str:
+    def lock(self, resume: bool = False, place: str | None = None, axes: str | None = None) -> str:
         """Take the reference anew and hold the sample there; with `resume`, go back to where a lock held
         it that was lost, or that the daemon's end interrupted; with `place`, to one that `save_place` saved, whose markers are
-        looked for in the whole image: that may take seconds, `timeout_s`. Returns the state that follows."""
-        fields: dict[str, Any] = {"resume": True} if resume else {}
-        if place is not None:
-            fields["place"] = place
-        return self.request("lock", **fields)[0]["state"]
+        looked for in the whole image: that may take seconds, `timeout_s`. `axes`: "xy", "z" or "xyz"; None: x and y,
+        and z where ``axial.hold`` is true. Returns the state that follows."""
+        return self.request("lock", **_given(resume=True if resume else None, place=place, axes=axes))[0]["state"]
 
     def save_place(self, name: str, note: str = "", replace: bool = False) -> dict:
         """Save where the markers are now, while locked or idle. Returns when, how many markers, how far they reach."""
@@ -402,24 +424,28 @@ class Client:
         """Remove a saved place."""
         self.request("place", remove=name)
 
-    def unlock(self) -> str:
-        """Stop correcting. Returns the state; no correction is sent after this returned."""
-        return self.request("unlock")[0]["state"]
+    def unlock(self, axes: str | None = None) -> str:
+        """Stop correcting `axes`, "xy", "z" or "xyz"; None: all. Returns the state; no correction of these is sent
+        after this returned. With "z" x and y stay held, for a z-stack of your own."""
+        return self.request("unlock", **_given(axes=axes))[0]["state"]
 
     def reset(self) -> str:
         """Go from ``lost`` or ``fault`` to ``idle``; refused while there is a lock. Returns the state."""
         return self.request("reset")[0]["state"]
 
-    def move(self, x_nm: float, y_nm: float, *, relative: bool = False, speed_nm_per_s: float | None = None) -> dict:
-        """Move the sample while it is locked, and hold it there: x to the right, y down in the image, from the
-        lock's reference or, if `relative`, from where it was moved to before.
+    def move(self, x_nm: float | None = None, y_nm: float | None = None, *, z_nm: float | None = None,
+             relative: bool = False, speed_nm_per_s: float | None = None) -> dict:
+        """Move the sample while it is locked, and hold it there: x to the right, y down in the image, z up, from the
+        lock's reference or, if `relative`, from where it was moved to before. x and y, z, or all three.
 
         Returns
         -------
         reply : dict
-            ``move`` (its number), ``x_nm`` and ``y_nm`` from the reference, ``speed_nm_per_s``, ``duration_s``.
+            ``move`` (its number), ``x_nm`` and ``y_nm``, or ``z_nm``, from the reference, ``speed_nm_per_s``,
+            ``duration_s``; of all three ``z`` has these of z.
         """
-        place = {"dx_nm": x_nm, "dy_nm": y_nm} if relative else {"x_nm": x_nm, "y_nm": y_nm}
+        place = {("d" if relative else "") + name: nm
+                 for name, nm in _given(x_nm=x_nm, y_nm=y_nm, z_nm=z_nm).items()}
         return self.request("move", **place, **_speed(speed_nm_per_s))[0]
 
     def move_along(self, places: Iterable[tuple], *, repeat: int = 1, speed_nm_per_s: float | None = None) -> dict:
@@ -436,13 +462,15 @@ class Client:
         """Stay where the sample is on its way. Returns ``x_nm``, ``y_nm``: where that is."""
         return self.request("move", stop=True)[0]
 
-    def wait_for_move(self, move: int, timeout_s: float = 10.0) -> dict:
+    def wait_for_move(self, move: int, timeout_s: float = 10.0, axes: str = "xy") -> dict:
         """Return the status once the sample has arrived and lies still (``in_lock``).
 
         Parameters
         ----------
         move : int
             Its number, as `move` returned it.
+        axes : "xy" or "z"
+            Which lock's move it is.
 
         Raises
         ------
@@ -454,17 +482,18 @@ class Client:
         deadline = time.monotonic() + timeout_s
         while True:
             status = self.status()
-            now = status["move"]
+            lock = _lock_of(status, axes)
+            now = lock["move"]
             if now["phase"] == "unlocked":
-                raise DriftdError(f"the move is over; the lock is {lock_in_words(status)}", status["state"])
+                raise DriftdError(f"the move is over; the lock is {lock_in_words(lock)}", lock["state"])
             if now["move"] != move:
                 raise DriftdError(f"move {now['move']} took the place of move {move}", "replaced")
             if now["phase"] == "resting" and now["ended"] != "done":
                 raise DriftdError(f"the move ended: {now['ended']}", now["ended"])
-            if now["phase"] == "resting" and not now["moving"] and status["gate"]["in_lock"]:
+            if now["phase"] == "resting" and not now["moving"] and lock["gate"]["in_lock"]:
                 return status
             if time.monotonic() > deadline:
-                why = why_not_in_lock(status) if status["state"] == "locked" else lock_in_words(status)
+                why = why_not_in_lock(lock) if lock["state"] == "locked" else lock_in_words(lock)
                 raise TimeoutError(f"not in lock after {timeout_s} s, {now['phase']}: {why}")
             time.sleep(0.01)
 
@@ -551,6 +580,43 @@ class Client:
                                       getattr(error, "code", "timeout")) from error
             time.sleep(0.05)
 
+    def calibrate_z(self, timeout_s: float = 600.0, **fields: float) -> dict:
+        """Take the stage of z up and down about the present place and back, and make the curve of widths, or the slope
+        of the reflected spot, of what is seen.
+
+        Parameters
+        ----------
+        timeout_s : float
+            When to give it up, s; the stage is then told to go back to its start.
+        **fields
+            ``range_nm``, ``step_nm``, ``frames``, ``settle_s``; what is left out, driftd chooses.
+
+        Returns
+        -------
+        result : dict
+            As docs/reference/protocol.md, "Calibrating z", has it; ``result["curve"]["text"]`` is the file of
+            ``axial.curve``.
+
+        Raises
+        ------
+        DriftdError
+            It was not begun, or was refused or ended: ``code`` is the phase, the text says why and where the stage is.
+        TimeoutError
+            It has not come to an end.
+        """
+        self.request("calibrate", axes="z", **fields)
+        deadline = time.monotonic() + timeout_s
+        while True:
+            now = self.request("calibration", axes="z")[0]
+            if now["phase"] == "done":
+                return now["result"]
+            if now["phase"] in ("none", "refused", "stopped", "failed"):
+                raise DriftdError(now["text"], now["phase"])
+            if time.monotonic() > deadline:
+                self.request("calibrate", axes="z", stop=True)
+                raise TimeoutError(f"the calibration of z has not ended in {timeout_s} s; its stage goes back")
+            time.sleep(0.2)
+
     def snapshot(self) -> tuple[dict, memoryview]:
         """The current frame.
 
@@ -571,8 +637,8 @@ class Client:
         shape = (frame["height_px"], frame["width_px"])
         return frame, memoryview(pixels).cast("B").cast("H", shape)
 
-    def wait_for(self, state: str, timeout_s: float = 10.0) -> None:
-        """Return once the daemon is in a state, such as ``"locked"``.
+    def wait_for(self, state: str, timeout_s: float = 10.0, axes: str = "xy") -> None:
+        """Return once the lock of `axes`, "xy" or "z", is in a state, such as ``"locked"``.
 
         Raises
         ------
@@ -580,15 +646,15 @@ class Client:
             It is still in another one; the text names it, and says why and what helps.
         """
         deadline = time.monotonic() + timeout_s
-        while (status := self.status())["state"] != state:
+        while (lock := _lock_of(self.status(), axes))["state"] != state:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"not {state} after {timeout_s} s: {lock_in_words(status)}")
+                raise TimeoutError(f"not {state} after {timeout_s} s: {lock_in_words(lock)}")
             time.sleep(0.05)
 
 
 def lock_in_words(status: dict) -> str:
     """What the lock does, why, and what helps, as `driftctl` says it: ``"holding (no frames): see the camera's
-    power, cable and trigger: `driftctl cameras`"``."""
+    power, cable and trigger: `driftctl cameras`"``. Of z: of ``status["axial"]["lock"]``."""
     why = status["reason"]
     for key, before in (("held_for", ": "), ("held_first", ", at first ")):
         if status.get(key, "none") != "none":
@@ -601,14 +667,18 @@ def lock_in_words(status: dict) -> str:
 
 
 def why_not_in_lock(status: dict) -> str:
-    """Why no images may be taken now, as `driftctl status` says it."""
+    """Why no images may be taken now, as `driftctl status` says it. Of z: of ``status["axial"]["lock"]``."""
     gate = status["gate"]
+    of_z = "residual_z_nm" in gate
     what = {"residual": "residual", "settling": "settling at", "moved": "a frame was off by"}.get(gate["reason"])
-    nm, tolerance_nm = [gate["residual_x_nm"], gate["residual_y_nm"]], gate.get("tolerance_nm")
+    nm = [gate["residual_z_nm"]] if of_z else [gate["residual_x_nm"], gate["residual_y_nm"]]
+    tolerance_nm, option = gate.get("tolerance_nm"), "gate.z_tolerance_nm" if of_z else "gate.tolerance_nm"
+    if gate["reason"] == "axial":
+        return "z does not lie still"
     if what is None or None in (*nm, tolerance_nm):
         return gate["reason"].replace("_", " ")
     rms = "" if gate["reason"] == "moved" else " rms"
-    return f"{what} {max(nm):.3g} nm{rms}, tolerance {tolerance_nm:g} nm (gate.tolerance_nm)"
+    return f"{what} {max(nm):.3g} nm{rms}, tolerance {tolerance_nm:g} nm ({option})"
 
 
 def fit(images: Any, *arguments: Any, **options: Any) -> Any:

@@ -7,6 +7,48 @@ from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
+class AxialLock:
+    """The lock of z.
+
+    Attributes
+    ----------
+    state : str
+        ``idle``, ``referencing``, ``locked``, ``holding``, ``lost``, ``fault`` or ``calibrating``.
+    reason, held_for, held_first, cure : str
+        Why, and what helps: a sentence, or "".
+    lock_id : int, optional
+        Its number, of one count with the locks of x and y.
+    stage : str
+        What the z stage's response looks like: ``following``, ``stuck``, ``reversed``, ``wrong_gain``...
+    total_z_nm : float, optional
+        Where the z stage was told last to be, from its place when the lock engaged.
+    gate, control, move, stage_driver : dict
+        As in ``status``, of z: ``gate["residual_z_nm"]``, ``move["z_nm"]``; `stage_driver` is None while no driver
+        has reported that it moves z.
+    """
+
+    state: str
+    reason: str = "none"
+    cure: str = ""
+    held_for: str = "none"
+    held_first: str = "none"
+    state_since_ns: int | None = None
+    lock_id: int | None = None
+    reference_frames_left: int = 0
+    stage: str = ""
+    total_z_nm: float | None = None
+    gate: dict = dataclasses.field(default_factory=dict)
+    control: dict = dataclasses.field(default_factory=dict)
+    move: dict = dataclasses.field(default_factory=dict)
+    stage_driver: dict | None = None
+
+    @property
+    def in_lock(self) -> bool:
+        """Whether z lies within ``gate.z_tolerance_nm``; False while it is not locked."""
+        return self.gate.get("in_lock") is True
+
+
+@dataclasses.dataclass(frozen=True)
 class Axial:
     """How z is measured, and what it is now.
 
@@ -26,6 +68,8 @@ class Axial:
         How far the markers are from where both widths are equal.
     warning : str
         A sentence, or "".
+    lock : AxialLock, optional
+        None where z is measured only: ``axial.hold`` is false, and nobody has locked it.
     """
 
     method: str
@@ -41,6 +85,7 @@ class Axial:
     markers_total: int | None = None
     distance_from_crossing_nm: float | None = None
     warning: str = ""
+    lock: AxialLock | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +113,10 @@ def _known(kind: type, fields: dict) -> Any:
 def axial_of(status: dict) -> Axial | None:
     """`Axial` from a status; None where z is not measured: ``axial.method: none``, or an older daemon."""
     told = status.get("axial")
-    return None if told is None else _known(Axial, told)
+    if told is None:
+        return None
+    lock = told.get("lock")
+    return _known(Axial, {**told, "lock": None if lock is None else _known(AxialLock, lock)})
 
 
 def pattern_of(status: dict) -> Pattern | None:

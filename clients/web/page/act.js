@@ -2,7 +2,7 @@
 // What may be done, where the role allows it. What may cost a lock, a place or a sample's position is asked first. What
 // came of it is told by the daemon's reply; nothing is taken for done because it was ordered.
 import { $, ask, rewordQuestion, setText, show } from "./dom.js";
-import { inWords, number, sentence, signed } from "./words.js";
+import { axialLock, inWords, number, sentence, signed } from "./words.js";
 
 /** What ends something can be ordered while another order waits for its answer. */
 const kAlways = ["do-unlock", "do-reset", "do-stop", "do-calibrate-stop"];
@@ -24,6 +24,11 @@ export class Actions {
       event.preventDefault();
       void this.moveTo_();
     });
+    $("z-move-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.moveZTo_();
+    });
+    $("axes").addEventListener("change", () => this.enable_());
     $("places-rows").addEventListener("click", (event) => {
       const button = event.target.closest("button");
       if (button !== null) void this.place_(button.dataset.act, button.dataset.place);
@@ -106,6 +111,8 @@ export class Actions {
       "do-right": () => this.moveBy_(this.step_(), 0),
       "do-up": () => this.moveBy_(0, -this.step_()),
       "do-down": () => this.moveBy_(0, this.step_()),
+      "do-z-up": () => this.moveZBy_(this.step_()),
+      "do-z-down": () => this.moveZBy_(-this.step_()),
       "do-two-clicks": () => this.beginTwoClicks_(),
       "do-record": () => this.record_(),
       "do-raw": () => this.order({ command: "record", frames: true }),
@@ -114,25 +121,40 @@ export class Actions {
     };
   }
 
+  /** What lock and unlock are for: "" as the daemon is configured. Nobody chooses where z cannot be held. */
+  axes_() { return axialLock(this.status_) === null ? "" : $("axes").value; }
+
+  withAxes_(command) { return this.axes_() === "" ? command : { ...command, axes: this.axes_() }; }
+
   /** Buttons that the daemon would refuse in this state cannot be pressed. */
   enable_() {
     const state = this.status_?.state ?? "";
     const resting = state === "idle" || state === "lost";
     const found = this.status_?.interrupted?.phase === "found";
+    const z = axialLock(this.status_)?.state ?? "idle";
+    const zRests = z === "idle" || z === "lost";
+    const axes = this.axes_();
+    const xyEnds = state !== "" && state !== "fault" && (state !== "idle" || this.status_?.interrupted != null);
+    const zEnds = z !== "idle" && z !== "fault";
+    show($("axes-choice"), axialLock(this.status_) !== null);
+    show($("z-move-form"), axialLock(this.status_) !== null);
     const may = {
-      "do-lock": resting, "do-resume": resting && found, "do-find": resting,
-      "do-unlock": state !== "" && state !== "fault" && (state !== "idle" || this.status_?.interrupted != null),
-      "do-reset": state === "lost" || state === "fault",
+      "do-lock": axes === "z" ? state !== "" && zRests : axes === "xyz" ? resting && zRests : resting,
+      "do-resume": resting && found, "do-find": resting,
+      "do-unlock": axes === "xy" ? xyEnds : axes === "z" ? zEnds : xyEnds || zEnds,
+      "do-reset": [state, z].some((one) => one === "lost" || one === "fault"),
       "do-record": state !== "", "do-raw": this.status_?.raw_frames?.kept === true,
       "do-calibrate": state === "idle", "do-calibrate-stop": state === "calibrating",
-      "do-stop": state === "locked" || state === "holding",
+      "do-stop": [state, z].some((one) => one === "locked" || one === "holding"),
+      "do-home": state === "locked" || z === "locked",
       "place-save": resting || state === "locked",
     };
-    for (const id of ["do-home", "do-left", "do-right", "do-up", "do-down", "do-two-clicks", "do-move"]) may[id] = state === "locked";
+    for (const id of ["do-z-up", "do-z-down", "do-move-z"]) may[id] = z === "locked";
+    for (const id of ["do-left", "do-right", "do-up", "do-down", "do-two-clicks", "do-move"]) may[id] = state === "locked";
     for (const [id, possible] of Object.entries(may)) $(id).disabled = !(possible && this.may_) || (this.waiting_ > 0 && !kAlways.includes(id));
     setText($("do-record"), this.status_?.record?.recording ? "Stop recording" : "Record");
     show($("do-resume"), found && this.may_);
-    show($("do-reset"), this.may_ && (state === "lost" || state === "fault"));
+    show($("do-reset"), this.may_ && may["do-reset"]);
     for (const button of $("places-rows").querySelectorAll("button[data-act='lock']")) button.disabled = !resting || this.waiting_ > 0;
     if (state !== "locked") this.endTwoClicks_();
   }
@@ -154,23 +176,31 @@ export class Actions {
 
   async lock_() {
     const offered = () => this.status_?.interrupted ?? null;
-    const question = () => (offered() === null ? null
+    const question = () => (offered() === null || this.axes_() === "z" ? null
       : `Lock the sample where it is now? ${offered().text} A new lock that holds forgets that place.`);
-    if (offered() !== null && !(await ask(question, "Lock here"))) return;
-    await this.order({ command: "lock" }, (reply) => `Ordered: lock ${reply.lock_id}.`);
+    if (question() !== null && !(await ask(question, "Lock here"))) return;
+    await this.order(this.withAxes_({ command: "lock" }), (reply) =>
+      `Ordered: lock ${reply.lock_id}.${reply.z?.refused ? ` z is not locked: ${reply.z.refused}` : ""}`);
   }
 
   async unlock_() {
     // The state may change while the question is open: it says what is so at each moment, and is withdrawn where there is
     // nothing to unlock any more.
-    const held = () => this.status_?.state !== "idle";
+    const axes = this.axes_();
+    if (axes === "z") {
+      const zHeld = () => (axialLock(this.status_)?.state ?? "idle") !== "idle";
+      const text = "Unlock z? The focus will drift, and its reference is forgotten. x and y stay as they are.";
+      if (await ask(() => (zHeld() ? text : null), "Unlock z")) await this.order({ command: "unlock", axes }, () => "Unlocked: z.");
+      return;
+    }
+    const held = () => this.status_?.state !== "idle" || (axes !== "xy" && (axialLock(this.status_)?.state ?? "idle") !== "idle");
     const offered = () => this.status_?.interrupted ?? null;
     const question = () => {
       if (held()) return "Unlock? The sample will drift, and its reference is forgotten.";
       return offered() === null ? null : `Forget the lock that can be gone back to? ${offered().text ?? ""}`;
     };
     if (!(await ask(question, () => (held() ? "Unlock" : "Forget it")))) return;
-    await this.order({ command: "unlock" }, (reply) => `Unlocked. ${reply.forgotten ? "The lock to go back to is forgotten." : ""}`);
+    await this.order(axes === "" ? { command: "unlock" } : { command: "unlock", axes }, (reply) => `Unlocked. ${reply.forgotten ? "The lock to go back to is forgotten." : ""}`);
   }
 
   async find_() {
@@ -198,6 +228,19 @@ export class Actions {
     await this.move_({ x_nm, y_nm });
   }
 
+  async moveZBy_(dz_nm) {
+    if (Math.abs(dz_nm) > kFar_nm && !(await ask(`Move the sample by z ${signed(dz_nm, 1)} nm?`, "Move"))) return;
+    await this.move_({ dz_nm });
+  }
+
+  async moveZTo_() {
+    const z_nm = Number($("move-z").value);
+    if ($("move-z").value === "" || !Number.isFinite(z_nm)) return;
+    const far = !(Math.abs(z_nm - axialLock(this.status_)?.move?.z_nm) <= kFar_nm);
+    if (far && !(await ask(`Move the sample to z ${signed(z_nm, 1)} nm from its reference?`, "Move"))) return;
+    await this.move_({ z_nm });
+  }
+
   async home_() {
     if (await ask("Move the sample back to its reference?", "Move")) await this.move_({ home: true });
   }
@@ -206,8 +249,9 @@ export class Actions {
     const speed = Number($("move-speed").value);
     const command = { command: "move", ...where };
     if ($("move-speed").value !== "" && speed > 0) command.speed_nm_per_s = speed;
-    await this.order(command, (reply) =>
-      `Moving to x ${signed(reply.x_nm, 1)}, y ${signed(reply.y_nm, 1)} nm, in ${number(reply.duration_s, 2)} s.`);
+    const place = (reply) => ["x", "y", "z"].filter((axis) => typeof reply[`${axis}_nm`] === "number")
+      .map((axis) => `${axis} ${signed(reply[`${axis}_nm`], 1)}`).join(", ");
+    await this.order(command, (reply) => `Moving to ${place(reply)} nm, in ${number(reply.duration_s, 2)} s.`);
   }
 
   beginTwoClicks_() {

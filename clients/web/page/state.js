@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // State, reason and in_lock, large enough for the other end of the room, what to do, and what is not known any more.
 import { $, setText, show } from "./dom.js";
-import { clock, duration, inWords, number, reasonOf, sentence, signed, stateOf, whyNotInLock } from "./words.js";
+import { axialLock, clock, duration, inWords, number, reasonOf, sentence, signed, stateOf, whyNotInLock } from "./words.js";
 
 /** Without a sign of life for so long nothing on the page is told as the present. */
 const kSilent_ms = 1500;
@@ -92,6 +92,7 @@ export class StateView {
     setText($("state-word"), "\u2026");
     setText($("in-lock"), "Waiting for the first message.");
     for (const id of ["state-text", "state-cure", "offer"]) setText($(id), "");
+    this.showZ_(null);
     $("state").dataset.state = "unknown";
     $("in-lock").dataset.open = "no";
     this.showNumbers_(null);
@@ -106,10 +107,28 @@ export class StateView {
     setText($("state-cure"), this.gone);
     setText($("in-lock"), "Whether the sample is in lock is not known: take no images.");
     setText($("offer"), "");
+    if (axialLock(this.status) !== null) {
+      setText($("z-state"), "z: no data");
+      $("z-state").dataset.state = "unknown";
+    }
+    setText($("z-cure"), "");
     $("state").dataset.state = "unknown";
     $("in-lock").dataset.open = "no";
     this.showNumbers_(null);
     document.title = "? driftd";
+  }
+
+  /** The lock of z, beside that of x and y. */
+  showZ_(status) {
+    const lock = axialLock(status);
+    show($("z-state"), lock !== null);
+    setText($("z-cure"), lock?.cure ? `z: ${sentence(lock.cure)}` : "");
+    if (lock === null) return;
+    const { name, sign } = stateOf(lock);
+    const reason = lock.state === "locked" || lock.state === "idle" ? "" : reasonOf(lock);
+    const still = lock.state === "locked" ? (lock.gate?.in_lock ? ", in lock" : ", not in lock") : "";
+    setText($("z-state"), `${sign} z: ${name.toLowerCase()}${reason === "" ? "" : `: ${reason}`}${still}`);
+    $("z-state").dataset.state = lock.state;
   }
 
   showState_(frames_ms) {
@@ -123,13 +142,22 @@ export class StateView {
     setText($("state-text"), `${reason === "" ? "" : `${sentence(reason)}. `}${text}${since}`);
     setText($("state-cure"), sentence(status.cure || status.camera?.problem || ""));
     const open = this.inLockAt_ms !== null && Date.now() - this.inLockAt_ms >= kSteady_ms && status.gate?.in_lock !== false && frames_ms === null;
-    const why = whyNotInLock(status.gate ?? {});
+    const why = this.whyNot_();
     setText($("in-lock"), open ? "In lock: images may be taken" : `Not in lock${why === "" ? "" : `: ${why}`}`);
     setText($("offer"), [status.acquaintance?.text, status.interrupted?.text].filter(Boolean).map(sentence).join(" "));
     $("state").dataset.state = status.state;
     $("in-lock").dataset.open = open ? "yes" : "no";
+    this.showZ_(status);
     this.showNumbers_(frames_ms === null ? status : null);
     document.title = `${sign} ${name}${open ? ", in lock" : ""} \u2013 driftd`;
+  }
+
+  /** Of x and y, or of z where these lie still. */
+  whyNot_() {
+    const lock = axialLock(this.status);
+    const of_z = this.status.gate?.reason === "axial" && lock !== null;
+    const why = whyNotInLock((of_z ? lock.gate : this.status.gate) ?? {});
+    return of_z ? `z${why === "" ? ` is ${stateOf(lock).name.toLowerCase()}` : `: ${why}`}` : why;
   }
 
   showNumbers_(status) {

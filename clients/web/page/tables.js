@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What stands in tables: markers, range left of the stage, its driver, camera, latency, the law.
 import { $, setList, setText, show, Table } from "./dom.js";
-import { duration, inWords, kNone, number, signed } from "./words.js";
+import { axialLock, duration, inWords, kNone, number, signed } from "./words.js";
 
 export class Tables {
   constructor(onMarker) {
@@ -56,9 +56,15 @@ export class Tables {
                 ["Carried out", number(driver.carried_out)], ["Too late", number(driver.ignored)],
                 ["Refused", number(driver.refused)]);
     }
+    const lock = axialLock(status);
+    if (lock !== null) {
+      const ofZ = lock.stage_driver;
+      rows.push(["z looks", inWords(lock.stage ?? kNone)]);
+      if (ofZ) rows.push(["Driver of z", `${ofZ.driver}: ${inWords(ofZ.state)}`], ["z off its place, rms", `${number(ofZ.off_nm, 2)} nm`]);
+    }
     this.stage_.update(rows);
     setText($("stage-text"), driver ? driver.text ?? "" : "No driver tells of itself: how much range the stage has left is not known.");
-    setRanges(driver, status.drift, config);
+    setRanges(status, config);
   }
 
   setCamera_({ camera, loop }) {
@@ -85,13 +91,16 @@ export class Tables {
     }));
   }
 
-  setLaw_({ control, residual, pattern }) {
+  setLaw_(status) {
+    const { control, residual, pattern } = status;
+    const ofZ = axialLock(status)?.control;
     const rows = [];
     if (control?.law) {
       const why = control.reason === "configured" ? "" : ` (${inWords(control.reason)})`;
       rows.push(["Law", `${control.law}${why}`],
                 ["Leaves, noise included", `${number(control.left_nm, 2)} nm; PI would ${number(control.pi_left_nm, 2)}`]);
     }
+    if (ofZ?.law) rows.push(["Law of z", ofZ.law], ["Leaves in z, noise included", `${number(ofZ.left_nm, 2)} nm; PI would ${number(ofZ.pi_left_nm, 2)}`]);
     const loop = residual?.in_loop;
     for (const tau_s of [0.1, 1, 16]) {
       const near = (loop?.allan ?? []).find((one) => Math.abs(Math.log2(one.tau_s / tau_s)) <= 0.5);
@@ -134,19 +143,28 @@ function recordOf({ record, raw_frames }) {
 }
 
 /** A bar for each axis of the stage, and how far the corrections have gone of what they may. */
-function setRanges(driver, drift, config) {
+function setRanges(status, config) {
   const bars = [];
-  for (const axis of driver?.axes ?? []) {
+  const lock = axialLock(status);
+  const axes = [...(status.stage_driver?.axes ?? [])];
+  for (const axis of lock?.stage_driver?.axes ?? []) { // one driver may move all three
+    if (!axes.some((one) => one.axis === axis.axis)) axes.push(axis);
+  }
+  for (const axis of axes) {
     if (typeof axis.position_nm !== "number" || !(axis.max_nm > axis.min_nm)) continue;
     const left_nm = Math.min(axis.position_nm - axis.min_nm, axis.max_nm - axis.position_nm);
     bars.push({ text: `Stage ${axis.axis}: ${number(left_nm / 1000, 2)} \u00b5m left to the nearer end, at ${number(axis.position_nm / 1000, 3)} of ${number(axis.min_nm / 1000)} to ${number(axis.max_nm / 1000)} \u00b5m`,
                 low: axis.min_nm, high: axis.max_nm, value: axis.position_nm });
   }
-  for (const name of ["x", "y"]) {
-    const total_nm = drift?.[`total_${name}_nm`];
-    if (typeof total_nm !== "number" || !(config?.max_range_nm > 0)) continue;
-    bars.push({ text: `Correction ${name}: ${number(config.max_range_nm - Math.abs(total_nm), 1)} nm left of \u00b1${number(config.max_range_nm)} nm`,
-                low: -config.max_range_nm, high: config.max_range_nm, value: total_nm });
+  for (const [name, total_nm, most_nm] of [["x", status.drift?.total_x_nm, config?.max_range_nm], ["y", status.drift?.total_y_nm, config?.max_range_nm],
+                                           ["z", lock?.total_z_nm, config?.z_max_range_nm]]) {
+    if (typeof total_nm !== "number" || !(most_nm > 0)) continue;
+    bars.push({ text: `Correction ${name}: ${number(most_nm - Math.abs(total_nm), 1)} nm left of \u00b1${number(most_nm)} nm`,
+                low: -most_nm, high: most_nm, value: total_nm });
+  }
+  const { range_below_nm: below, range_above_nm: above } = status.axial ?? {};
+  if (lock !== null && typeof below === "number" && typeof above === "number") {
+    bars.push({ text: `z is read: ${number(Math.min(below, above))} nm left to the nearer end of the curve`, low: -below, high: above, value: 0 });
   }
   const list = $("ranges");
   while (list.children.length > bars.length) list.lastElementChild.remove();

@@ -68,10 +68,14 @@ export function reasonOf(status) {
   return inWords(text);
 }
 
-/** Why no images may be taken. */
+/** What holds z, as `status` itself tells of x and y; null where z is measured only, or not at all. */
+export const axialLock = (status) => status?.axial?.lock ?? null;
+
+/** Why no images may be taken: of the gate of x and y, or of z. */
 export function whyNotInLock(gate) {
-  const worst = Math.max(gate.residual_x_nm, gate.residual_y_nm);
-  const known = typeof gate.residual_x_nm === "number" && typeof gate.residual_y_nm === "number";
+  const left_nm = "residual_z_nm" in gate ? [gate.residual_z_nm] : [gate.residual_x_nm, gate.residual_y_nm];
+  const worst = Math.max(...left_nm);
+  const known = left_nm.every((nm) => typeof nm === "number");
   const against = `${Number(worst.toPrecision(3))} nm, tolerance ${gate.tolerance_nm} nm`;
   if (known && gate.reason === "residual") return `residual ${against}`;
   if (known && gate.reason === "settling") return `settling at ${against}`;

@@ -3,7 +3,8 @@
 // second for 30 s. Unlocked the sample drifts by 10 nm/s in x and -8 nm/s in y. Referencing from 10
 // s to 10.2 s, then locked with a residual that jumps between +kResidual_nm and -kResidual_nm from
 // frame to frame, so that its rms is kResidual_nm. The camera is away from 20 s to 22 s; locked
-// again at 22.5 s.
+// again at 22.5 s. z of deep() drifts by 6 nm/s, and is locked as x and y are, with twice the
+// residual.
 #pragma once
 
 #include <cmath>
@@ -15,7 +16,7 @@ namespace driftd::test {
 
 constexpr std::int64_t kStart_ns = 5'000'000'000'000;
 constexpr double kResidual_nm = 0.5;
-constexpr clients::Expected kExpected{.rate_hz = 100, .step_limit_nm = 20};
+constexpr clients::Expected kExpected{.rate_hz = 100, .step_limit_nm = 20, .z_step_limit_nm = {}};
 
 inline std::int64_t at(double seconds) {
   return kStart_ns + static_cast<std::int64_t>(std::llround(seconds * 1e9));
@@ -33,8 +34,17 @@ inline clients::Phases phases() {
 struct MadeFrame {
   double t_s = 0;
   clients::TrueFrame truth;
-  std::string state;
+  std::string state, z_state;
 };
+
+/// A change of make_recording(): z is held, too.
+inline void deep(MadeFrame& frame) {
+  frame.z_state = frame.state;
+  frame.truth.disturbance_z_nm = 6 * frame.t_s;
+  const bool even = std::llround(frame.t_s * 100) % 2 == 0;
+  frame.truth.sample_z_nm = frame.state == "locked" ? 6 * 10.095 + (even ? 2 : -2) * kResidual_nm
+                                                    : frame.truth.disturbance_z_nm;
+}
 
 /// `change` may alter any frame before it is recorded.
 inline clients::Recording make_recording(const std::function<void(MadeFrame&)>& change = {}) {
@@ -61,8 +71,10 @@ inline clients::Recording make_recording(const std::function<void(MadeFrame&)>& 
     if (change) change(frame);
     recording.add(frame.truth);
     if (frame.state.empty()) continue;
-    recording.add(
-        clients::PublishedPosition{frame.truth.camera_time_ns, frame.truth.time_ns, frame.state});
+    recording.add(clients::PublishedPosition{frame.truth.camera_time_ns, frame.truth.time_ns,
+                                             frame.state, frame.z_state});
+    if (frame.z_state == "locked")
+      recording.add_axial(clients::PublishedCorrection{frame.truth.time_ns, {-0.2, 0}});
     if (frame.state == "locked") {
       recording.add(clients::PublishedCorrection{frame.truth.time_ns, {0.1, -0.1}});
     }

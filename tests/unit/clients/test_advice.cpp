@@ -50,6 +50,29 @@ std::string said(const json& status, const std::string& code, const std::string&
   return texts;
 }
 
+TEST_CASE("advice: of z by its own lock, whatever that of x and y does") {
+  json status = locked();
+  json z = status["control"];
+  z["axes"] = {axis("z")};
+  z["axes"][0].update({{"stage_gain", 1.5}, {"forecast", {{"total_nm", 0.6}, {"lag_nm", 0.5}}}});
+  status["axial"] = {{"lock", {{"state", "holding"}, {"control", z}}}};
+  CHECK(said(status, "forecast", "z").empty());
+  status["axial"]["lock"]["state"] = "locked";
+  CHECK_THAT(said(status, "forecast", "z"), contains("0.60 nm can be held"));
+  CHECK_THAT(said(status, "lag", "z"), contains("axial.step_limit_nm"));
+  CHECK_THAT(said(status, "stage_model", "z"), contains("axial.stage.gain"));
+  CHECK_THAT(said(status, "forecast"), contains("0.25 nm can be held"));
+  status["axial"]["lock"]["control"]["law"] = "pi";
+  CHECK(said(status, "pi", "").empty());
+  CHECK_FALSE(said(status, "pi", "z").empty());
+  status["state"] = "lost";
+  CHECK_THAT(said(status, "not_locked", ""), contains("of x and y while the state is lost"));
+  CHECK(said(status, "forecast").empty());
+  CHECK_FALSE(said(status, "forecast", "z").empty());
+  status["axial"]["lock"] = nullptr;
+  CHECK(advice_of(status).size() == 1);
+}
+
 TEST_CASE("advice: what can be held, and which part of it is worth something") {
   const json status = locked();
   CHECK_THAT(said(status, "forecast"), contains("0.25 nm can be held"));

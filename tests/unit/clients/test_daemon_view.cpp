@@ -397,6 +397,61 @@ TEST_CASE("z is shown where it is measured, live, with what it is worth") {
   }
 }
 
+TEST_CASE("The lock of z is shown beside that of x and y, and does not stand for it") {
+  json status = driftd::test::protocol_examples().at("status");
+  status["axial"] = driftd::test::axial_held_example();
+  status["axial"]["lock"]["lock_id"] = 2U;
+  status["gate"].update({{"in_lock", false}, {"reason", "axial"}});
+  DaemonView view;
+  view.set_status(status, kNow_ns);
+  auto lines = view.summary(kNow_ns);
+  CHECK(line_of(lines, "z lock").text ==
+        "z lock      locked for 0:00:00 (reference taken)   lock 2");
+  CHECK(line_of(lines, "z lock").tone == Tone::Good);
+  CHECK(line_of(lines, "z in lock").text ==
+        "z in lock   no: residual 7.25 nm rms, tolerance 5 nm (gate.z_tolerance_nm)");
+  CHECK(line_of(lines, "in lock").text == "in lock     no: z does not lie still");
+  CHECK(contains(line_of(lines, "z set-point"), "      +50.0 nm"));
+  CHECK(
+      contains(line_of(lines, "z law"), "observer   leaves 1.50 nm with its noise, PI would 2.50"));
+  CHECK(contains(line_of(lines, "  stage z:"), "0.61 nm foretold: motion 0.30 markers 0.45"));
+  CHECK(line_of(lines, "z stage at").text == "z stage at      -18.250 nm");
+  CHECK(line_of(lines, "z stage     sim").text == "z stage     simulator: ready");
+  CHECK(view.one_line(kNow_ns).find(" locked  rms") != std::string::npos);
+  view.update(message("axial", {{"total_z_nm", -20.5}, {"limited", {"step"}}}), kNow_ns);
+  CHECK(line_of(view.summary(kNow_ns), "z stage at").text ==
+        "z stage at      -20.500 nm   limited: step");
+  // Its event names a state, which is not that of x and y.
+  view.update(message("event", {{"code", "axial_state_changed"}, {"state", "lost"}, {"text", ""}}),
+              kNow_ns);
+  CHECK(view.state() == "locked");
+  json& lock = status["axial"]["lock"];
+  lock.update({{"state", "holding"},
+               {"reason", "z_not_measured"},
+               {"cure", "see the light"},
+               {"stage", "reversed"},
+               {"stage_driver", nullptr}});
+  view.set_status(status, kNow_ns);
+  lines = view.summary(kNow_ns + 1'500'000'000);
+  CHECK(line_of(lines, "z lock").text ==
+        "z lock      holding for 0:00:02 (z not measured)   lock 2");
+  CHECK(line_of(lines, "z lock").tone == Tone::Warning);
+  CHECK(line_of(lines, "            see the light").tone == Tone::Warning);
+  CHECK(contains(line_of(lines, "z stage     "), "looks reversed"));
+  CHECK(contains(line_of(lines, "state"), "locked for"));
+  for (const Line& line : lines) {
+    INFO(line.text);
+    CHECK(line.text.size() <= 80);
+  }
+  lock.update({{"state", "idle"}, {"reason", "none"}, {"cure", ""}});
+  view.set_status(status, kNow_ns);
+  CHECK(line_of(view.summary(kNow_ns), "z lock").text.starts_with("z lock      idle"));
+  CHECK(line_of(view.summary(kNow_ns), "z in lock").text.empty());
+  status["axial"]["lock"] = nullptr;  // measured, and never held
+  view.set_status(status, kNow_ns);
+  CHECK(line_of(view.summary(kNow_ns), "z lock").text.empty());
+}
+
 TEST_CASE("Where z is not measured the reason is shown, and no number") {
   json status = driftd::test::protocol_examples().at("status");
   status["axial"] = driftd::test::no_axial_example();

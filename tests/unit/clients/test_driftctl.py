@@ -169,6 +169,72 @@ class Driftctl(unittest.TestCase):
         left[:] = [{"ok": False, "error": "this key is not let in", "code": "forbidden"}]
         self.assertEqual(self.run_it("restart", "--yes").returncode, REFUSED)
 
+    def z_states(self, *locks):
+        """Sets the lock of z in one `status` after the other, x and y locked; the last for good."""
+        lock = {"state": "locked", "reason": "reference_taken", "cure": "", "held_for": "none", "held_first": "none", "lock_id": 2,
+                "gate": {"in_lock": True, "reason": "in_lock", "residual_z_nm": 0.5, "tolerance_nm": 5},
+                "move": {"move": 3, "phase": "resting", "moving": False, "ended": "done", "z_nm": 50.0}}
+        self.states(*(("locked", "reference_taken", "", {"axial": {"method": "astigmatic", "lock": {**lock, **changes}}})
+                      for changes in locks))
+
+    def test_z_is_locked_and_unlocked_by_its_axis(self):
+        self.daemon.replies |= {"lock": [{"ok": True, "state": "referencing"}], "unlock": [{"ok": True, "state": "idle"}]}
+        self.assertEqual(self.run_it("lock", "--axes", "z").stdout, "z: referencing\n")
+        self.assertEqual(self.run_it("unlock", "--axes", "z").stdout, "z: idle\n")
+        self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", "lock_id": 3, "z": {"state": "referencing", "lock_id": 4}}]
+        self.assertEqual(self.run_it("lock", "--axes", "xyz").stdout, "state: referencing\nz: referencing\n")
+        self.assertEqual(self.daemon.requests, [{"command": "lock", "axes": "z"}, {"command": "unlock", "axes": "z"},
+                                                {"command": "lock", "axes": "xyz"}])
+        for axes in ("yz", "", "XY"):
+            self.assertEqual(self.run_it("lock", "--axes", axes).returncode, USAGE)
+
+    def test_the_locks_that_were_ordered_are_waited_for(self):
+        self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", "lock_id": 2}]
+        dark = {"state": "holding", "reason": "z_not_measured", "cure": "see light"}
+        self.z_states({"state": "referencing"}, dark, dark, {})
+        done = self.run_it("lock", "--wait", "--axes", "z")
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (DONE, "z: locked\n", "z: holding (z not measured): see light\n"))
+        # x and y alone, whatever z does; z, too, where the daemon has ordered both, or z alone as x and y hold already.
+        self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", "lock_id": 1}]
+        self.z_states(dark)
+        self.assertEqual(self.run_it("lock", "--wait", "--axes", "xy").returncode, DONE)
+        self.assertEqual(self.run_it("lock", "--wait").returncode, DONE)
+        for reply in ({"lock_id": 1, "z": {"state": "referencing", "lock_id": 2}}, {"lock_id": 2}):
+            self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", **reply}]
+            self.z_states({"state": "lost", "reason": "held_too_long", "held_for": "z_not_measured", "cure": "see light"})
+            done = self.run_it("lock", "--wait")
+            self.assertEqual((done.returncode, done.stderr),
+                             (REFUSED, "driftctl: the lock of z is lost (held too long: z not measured): see light\n"))
+        self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", "lock_id": 1, "z": {"refused": "there is no z"}}]
+        done = self.run_it("lock", "--axes", "xyz")
+        self.assertEqual((done.returncode, done.stderr),
+                         (REFUSED, "driftctl: x and y: referencing; z is not locked: there is no z\n"))
+
+    def test_who_waits_takes_a_lock_of_z_that_is_under_way(self):
+        self.daemon.replies["lock"] = [{"ok": False, "error": "the lock of z is `locked` already", "code": "refused"}]
+        self.z_states({})
+        done = self.run_it("lock", "--wait", "--axes", "z")
+        self.assertEqual((done.returncode, done.stderr),
+                         (DONE, "lock 2 of z is locked already; for a new reference `driftctl unlock` first\n"))
+        self.z_states({"state": "idle"})
+        self.assertEqual(self.run_it("lock", "--wait", "--axes", "z").returncode, REFUSED)
+        self.daemon.replies["status"] = [{"ok": True, "status": examples()["status"]}]  # z is measured nowhere
+        self.assertEqual(self.run_it("lock", "--wait", "--axes", "xyz").returncode, REFUSED)
+
+    def test_z_is_moved_alone_and_with_x_and_y(self):
+        begun = {"ok": True, "move": 3, "z_nm": 50.0, "speed_nm_per_s": 900.0, "duration_s": 0.06}
+        self.daemon.replies["move"] = [begun]
+        self.z_states({"move": {"move": 3, "phase": "moving", "moving": True, "ended": "", "z_nm": 20.0}}, {})
+        done = self.run_it("move", "--z", "50", "--wait")
+        self.assertEqual((done.returncode, done.stdout), (DONE, "move 3: to z 50.0 nm in 0.060 s, at most 900 nm/s; in lock\n"))
+        self.daemon.replies["move"] = [{"ok": True, "move": 2, "x_nm": 1.0, "y_nm": -2.0, "speed_nm_per_s": 900.0, "duration_s": 0.02, "z": begun}]
+        self.assertIn("to x 1.0, y -2.0, z 50.0 nm", self.run_it("move", "1", "-2", "--dz", "-3").stdout)
+        self.assertEqual([r for r in self.daemon.requests if r["command"] == "move"],
+                         [{"command": "move", "z_nm": 50.0}, {"command": "move", "dx_nm": 1, "dy_nm": -2, "dz_nm": -3}])
+        for wrong in (["--z", "1", "--dz", "1"], ["--z", "nan"], ["--z", "1", "--home"], []):
+            self.assertEqual(self.run_it("move", *wrong).returncode, USAGE, wrong)
+
     def test_who_waits_tries_again_while_another_order_is_under_way(self):
         busy = {"ok": False, "error": "another order to the lock is under way", "code": "busy"}
         left = [busy, busy, {"ok": True, "state": "referencing", "lock_id": 1}]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """clients/python against a publisher and a command socket that follow docs/reference/protocol.md."""
+import json
 import pathlib
 import re
 import tempfile
@@ -162,6 +163,38 @@ class ReceivingCorrections(WithDaemon):
                 self.corrections.receive(60)
 
 
+class ReceivingCorrectionsOfZ(WithDaemon):
+    def send(self, topic, lock_id=1, **changes):
+        self.daemon.publish_bytes(topic.encode() + b" " + json.dumps(
+            {"v": 1, "seq": 0, "session": "a", "lock_id": lock_id, "expires_ns": time.monotonic_ns() + 10**10,
+             **changes}).encode())
+
+    def test_each_group_has_its_own_and_no_lock_of_the_other_replaces_it(self):
+        xy, z = (driftd.Corrections(self.daemon.corrections_endpoint, axes) for axes in ("xy", "z"))
+        for corrections, topic in ((xy, "correction"), (z, "axial")):
+            self.addCleanup(corrections.close)
+            for _ in range(200):
+                self.send(topic)
+                try:
+                    corrections.receive(0.02)
+                    break
+                except TimeoutError:
+                    pass
+        for corrections in (xy, z):
+            with self.assertRaises(TimeoutError):
+                while True:
+                    corrections.receive(0.2)
+        self.send("axial", 7, total_z_nm=12.5)
+        self.send("correction", 3, total_x_nm=1.0)
+        self.assertEqual(z.receive(60)["total_z_nm"], 12.5)
+        self.send("axial", 6, total_z_nm=99.0)  # of a lock that another replaced
+        with self.assertRaisesRegex(TimeoutError, "1 came and were ignored"):
+            z.receive(1.0)
+        self.assertEqual(xy.receive(60)["total_x_nm"], 1.0)
+        with self.assertRaisesRegex(ValueError, "allowed are xy, z"):
+            driftd.Corrections(self.daemon.corrections_endpoint, "xyz")
+
+
 class Finding(unittest.TestCase):
     def test_what_is_no_endpoint_to_connect_to_is_a_value_error(self):
         for endpoint in ("tcp://127.0.0.1:*", "tcp://127.0.0.1", "tcp://:5000", "tcp://127.0.0.1:0",
@@ -226,6 +259,42 @@ class Commanding(WithDaemon):
             status.pop(key)
         self.assertIsNone(self.client.axial())
         self.assertIsNone(self.client.pattern())
+
+    def test_z_is_locked_unlocked_and_moved_by_its_axis(self):
+        self.daemon.replies.update(lock=[{"ok": True, "state": "referencing"}], unlock=[{"ok": True, "state": "locked"}],
+                                   move=[{"ok": True, "move": 2, "z_nm": 50.0}])
+        self.client.lock(axes="xyz")
+        self.client.unlock("z")
+        self.client.move(z_nm=50)
+        self.client.move(1, 2, z_nm=-3, relative=True)
+        self.assertEqual(self.daemon.requests, [
+            {"command": "lock", "axes": "xyz"}, {"command": "unlock", "axes": "z"}, {"command": "move", "z_nm": 50},
+            {"command": "move", "dx_nm": 1, "dy_nm": 2, "dz_nm": -3}])
+
+    def test_the_lock_of_z_has_a_type_and_is_waited_for_by_itself(self):
+        lock = {"state": "holding", "reason": "z_not_measured", "cure": "see the light", "held_for": "none",
+                "held_first": "none", "lock_id": 2, "stage": "following", "total_z_nm": -18.25, "of_a_newer_daemon": 1,
+                "gate": {"in_lock": False, "reason": "settling", "residual_z_nm": 7.25, "tolerance_nm": 5},
+                "move": {"move": 3, "phase": "resting", "moving": False, "ended": "done", "z_nm": 50.0}}
+        status = {**examples()["status"], "axial": {"method": "astigmatic", "valid": False, "lock": lock}}
+        self.daemon.replies["status"] = lambda: [{"ok": True, "status": status}]
+        told = self.client.axial().lock
+        self.assertEqual((told.state, told.lock_id, told.total_z_nm, told.in_lock), ("holding", 2, -18.25, False))
+        self.client.wait_for("locked", timeout_s=1)  # x and y are
+        with self.assertRaisesRegex(TimeoutError, r"holding \(z not measured\): see the light"):
+            self.client.wait_for("locked", timeout_s=0.05, axes="z")
+        lock.update(state="locked", reason="recovered", cure="")
+        self.client.wait_for("locked", timeout_s=1, axes="z")
+        with self.assertRaisesRegex(TimeoutError, r"settling at 7\.25 nm rms, tolerance 5 nm \(gate\.z_tolerance_nm\)"):
+            self.client.wait_for_move(3, timeout_s=0.05, axes="z")
+        lock["gate"]["in_lock"] = True
+        self.assertTrue(self.client.axial().lock.in_lock)
+        self.client.wait_for_move(3, timeout_s=1, axes="z")
+        status["axial"]["lock"] = None
+        self.assertIsNone(self.client.axial().lock)
+        self.client.wait_for("idle", timeout_s=1, axes="z")
+        with self.assertRaises(driftd.DriftdError):
+            self.client.wait_for_move(3, timeout_s=1, axes="z")
 
     def test_markers_are_chosen_and_exposure_set(self):
         self.daemon.replies.update(markers=[examples()["markers_chosen"]], exposure=[examples()["exposure"]])

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -32,7 +33,9 @@ constexpr std::int64_t kWallStart = 1'795'427'232 * kSecond;  // 2026-11-23T09:4
 /// A record of ten seconds, a frame each 0.1 s with the numbers 100 to 199.
 class ARecord {
  public:
-  explicit ARecord(std::span<const record::PatternRow> pattern = {}, bool deep = false)
+  /// @param change  of a frame by its place, from 0
+  explicit ARecord(std::span<const record::PatternRow> pattern = {}, bool deep = false,
+                   const std::function<void(std::size_t, record::FrameRow&)>& change = {})
       : folder(fs::temp_directory_path() / ("driftd-export-" + std::to_string(getpid()))),
         file(folder / "record.h5") {
     fs::remove_all(folder);
@@ -49,6 +52,8 @@ class ARecord {
       rows[i].wall_ns = kWallStart + past_ns;
       rows[i].valid = true;
       rows[i].frame_x_nm = rows[i].frame_y_nm = static_cast<float>(i);
+      rows[i].arrival_ns = rows[i].taken_ns;
+      if (change) change(i, rows[i]);
       if (!deep || i == 50) continue;
       rows[i].z_nm = rows[i].frame_z_nm = static_cast<float>(2 * i);
       rows[i].z_sd_nm = rows[i].frame_z_sd_nm = 1.5F;
@@ -165,6 +170,36 @@ TEST_CASE("z has columns and a plot where it was measured, and nothing where it 
     const std::string page = content(record.folder / "r.html");
     CHECK((page.find("z from its reference") != std::string::npos) == deep);
     CHECK((page.find("without z</th><td>1<") != std::string::npos) == deep);
+  }
+}
+
+TEST_CASE("what became of a lock of z is in the report, and nothing of it without one") {
+  constexpr std::uint8_t kIdle = 0, kLocked = 2, kHolding = 3;
+  for (const bool held : {true, false}) {
+    CAPTURE(held);
+    const ARecord record({}, true, [held](std::size_t i, record::FrameRow& row) {
+      row.state = kLocked;
+      if (!held) return;
+      row.z_state = i < 20 ? kIdle : i >= 60 && i < 65 ? kHolding : kLocked;
+      row.z_lock_id = 2;
+      // Moved along with what the record has as z, but for 3 nm.
+      row.set_z_nm = 2 * static_cast<double>(i) - 3;
+      row.total_z_nm = 5;
+      if (row.z_state == kLocked)
+        row.z_correction = i == 30 ? record::Sent::NotLeft : record::Sent::Left;
+    });
+    CHECK(ARecord::said({"report", record.file.string(), "-o", (record.folder / "r.html").string()})
+              .empty());
+    const std::string page = content(record.folder / "r.html");
+    for (const char* part : {"<th>z locked</th><td>75.758 %<",
+                             "residual of z while it was locked, rms</th><td>3.00 nm<",
+                             "<th>corrections of z</th><td>75, 1 did not leave<",
+                             "Where the stage of z was told to be", "<h2>Lost time of z</h2>",
+                             "<td>holding: ?</td><td>1</td><td>0.400</td>"}) {
+      INFO(part);
+      CHECK((page.find(part) != std::string::npos) == held);
+    }
+    CHECK((page.find("(it is not corrected)") != std::string::npos) == !held);
   }
 }
 

@@ -57,7 +57,7 @@ json full_status() {
   json status = example("status");
   status["interrupted"] = example("interrupted");
   status["stage_driver"] = example("stage_driver");
-  status["axial"] = test::axial_example();
+  status["axial"] = test::axial_held_example();
   status["pattern"] = test::pattern_example();
   return status;
 }
@@ -186,6 +186,15 @@ TEST_CASE("every metric has a value from a status as docs/reference/protocol.md 
   CHECK(samples.at("driftd_z_sd_meters") == "1.5e-09");
   CHECK(samples.at("driftd_axial_markers_used") == "11");
   CHECK(samples.at("driftd_axial_crossing_distance_meters") == "4.2e-08");
+  CHECK(samples.at("driftd_z_state{driftd_z_state=\"locked\"}") == "1");
+  CHECK(samples.at("driftd_z_state{driftd_z_state=\"holding\"}") == "0");
+  CHECK(samples.at("driftd_z_in_lock") == "0");
+  CHECK(samples.at("driftd_in_lock") == "1");  // that of x and y
+  CHECK(samples.at("driftd_z_gate_closed_total") == "3");
+  CHECK(samples.at("driftd_z_residual_rms_meters") == "7.25e-09");
+  CHECK(samples.at("driftd_z_correction_meters") == "-1.825e-08");
+  CHECK(samples.at("driftd_z_stage_response{driftd_z_stage_response=\"following\"}") == "1");
+  CHECK(samples.at("driftd_z_stage_driver_state{driftd_z_stage_driver_state=\"ready\"}") == "1");
   CHECK(samples.at("driftd_pattern_rotation_radians") == "1.23e-05");
   CHECK(samples.at("driftd_pattern_growth_ratio") == "-3.2e-06");
   CHECK(samples.at("driftd_pattern_tilt_radians{axis=\"y\"}") == "-0.0005");
@@ -215,10 +224,13 @@ TEST_CASE("a state set has every state there is", "[exporter]") {
   for (int i = 0; i <= static_cast<int>(control::LockState::Calibrating); ++i)
     states.insert(control::name_of(static_cast<control::LockState>(i)));
   CHECK(states_of("driftd_state") == states);
+  CHECK(states_of("driftd_z_state") == states);
   std::set<std::string> looks;
   for (int i = 0; i <= static_cast<int>(control::StageLooks::Unexplained); ++i)
     looks.insert(control::name_of(static_cast<control::StageLooks>(i)));
   CHECK(states_of("driftd_stage_response") == looks);
+  CHECK(states_of("driftd_z_stage_response") == looks);
+  CHECK(states_of("driftd_z_stage_driver_state") == states_of("driftd_stage_driver_state"));
   // Those of the driver as the protocol's page lists them, and what the daemon says of a silent
   // one.
   const std::string page = project_file("docs/reference/protocol.md");
@@ -251,6 +263,14 @@ TEST_CASE("z that is not measured has no sample, and nothing of it has one witho
   for (const char* gone :
        {"driftd_z_meters", "driftd_z_sd_meters", "driftd_axial_crossing_distance_meters"})
     CHECK_FALSE(samples.contains(gone));
+  status["axial"] = test::axial_example();  // measured, and never held
+  samples = samples_of(exposition(document_of(status), Format::Prometheus));
+  CHECK(samples.at("driftd_z_meters") == "-3.125e-08");
+  for (const auto& [sample, value] : samples) {
+    INFO(sample);
+    CHECK_FALSE((sample.starts_with("driftd_z_state") || sample.starts_with("driftd_z_stage") ||
+                 sample.starts_with("driftd_z_in_lock")));
+  }
   status["axial"] = status["pattern"] = nullptr;
   samples = samples_of(exposition(document_of(status), Format::Prometheus));
   for (const auto& [sample, value] : samples) {

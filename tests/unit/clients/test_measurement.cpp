@@ -241,6 +241,16 @@ TEST_CASE("what changes meanwhile makes it no measurement, and is said") {
     measurement.add_position(other);
     CHECK(measurement.problem() == "the lock changed from idle to referencing meanwhile");
   }
+  SECTION("state of z") {
+    other["z_state"] = "locked";
+    Measurement held;
+    held.add_position(other);
+    CHECK(held.problem().empty());
+    other["frame_id"] = 3;
+    other["z_state"] = "holding";
+    held.add_position(other);
+    CHECK(held.problem() == "the lock of z changed from locked to holding meanwhile");
+  }
 }
 
 TEST_CASE("too few frames are refused with what may be missing") {
@@ -381,6 +391,25 @@ TEST_CASE("a few messages accuse no marker") {
   Field field;
   field.noisy = 1;
   for (const MarkerReport& m : field.report(49).markers) CHECK(m.remark.empty());
+}
+
+TEST_CASE("whether z was held is said, and of which state it is") {
+  for (const char* state : {"locked", "idle"}) {
+    Measurement measurement;
+    for (std::uint64_t id = 1; id <= 64; ++id) {
+      json position = driftd::clients::position(id, 0.1, 0.2);
+      position.update(
+          {{"state", "locked"}, {"z_state", state}, {"frame_z_nm", 1.0}, {"z_sd_nm", 2.0}});
+      measurement.add_position(position);
+    }
+    const MeasurementReport report = measurement.report();
+    CHECK(to_json(report).at("z_state") == state);
+    std::string all;
+    for (const std::string& line : to_lines(report)) all += line + '\n';
+    CHECK_THAT(all, contains(state == std::string("locked")
+                                 ? "\nz locked: what its lock leaves, as it sees it itself\n"
+                                 : "\nz idle: not corrected, the sample's own motion\n"));
+  }
 }
 
 /// A position with z, of which each seventh frame has none where `gaps`.

@@ -72,6 +72,29 @@ TEST_CASE("The plot's data show the drift from its start and the residual from t
   CHECK(std::filesystem::file_size(folder.path / "drift.svg") < 1'000'000);
 }
 
+TEST_CASE("The plot has z where it is held") {
+  const Folder folder;
+  const Recording recording = driftd::test::make_recording(driftd::test::deep);
+  const Phases phases = driftd::test::phases();
+  Expected expected = driftd::test::kExpected;
+  for (const bool held : {false, true}) {
+    if (held) expected.z_step_limit_nm = 10;
+    const Report report = make_report(recording, phases, driftd::test::status(), expected);
+    const std::string said = draw_plot(recording, phases, report, folder.path);
+    INFO(said);
+    if (said.find("gnuplot is not installed") == std::string::npos)
+      CHECK(said.starts_with("Picture: "));
+    std::ifstream script(folder.path / "drift.gp");
+    const std::string text(std::istreambuf_iterator<char>(script), {});
+    CHECK(text.find('@') == std::string::npos);
+    CHECK((text.find("using 1:10 ") != std::string::npos) == held);
+  }
+  // Its zero is the mean of the first half second: 1.47 nm.
+  CHECK(extent_of(folder.path / "drift.tsv", 7, 0, 10).largest == Approx(59.94 - 1.47).margin(0.2));
+  CHECK(extent_of(folder.path / "drift.tsv", 8, 0, 30).largest == Approx(179.9 - 1.47).margin(0.2));
+  CHECK(extent_of(folder.path / "drift.tsv", 9, 12, 19).smallest == Approx(-1).margin(1e-3));
+}
+
 TEST_CASE("Thinning a long recording keeps a peak of one frame") {
   const Folder folder;
   Recording recording;

@@ -17,6 +17,18 @@ Report report_of(const std::function<void(MadeFrame&)>& change = {}) {
                      driftd::test::status(), kExpected);
 }
 
+/// The same of a demo that holds z, too.
+Report deep_report(const std::function<void(MadeFrame&)>& change = {}) {
+  driftd::clients::Expected expected = kExpected;
+  expected.z_step_limit_nm = 10;
+  const auto deep = [&change](MadeFrame& frame) {
+    driftd::test::deep(frame);
+    if (change) change(frame);
+  };
+  return make_report(driftd::test::make_recording(deep), driftd::test::phases(),
+                     driftd::test::status(), expected);
+}
+
 bool judged(const MadeFrame& frame) {
   return (frame.t_s >= 11.3 && frame.t_s < 20) || (frame.t_s > 23.5 && frame.t_s < 30);
 }
@@ -54,11 +66,44 @@ TEST_CASE("A demo that went well is reported in its true figures") {
   CHECK(report.largest_step_nm == Approx(0.1));
 }
 
+TEST_CASE("z is judged as x and y are, by its own lock") {
+  const Report report = deep_report();
+  CHECK(report.failures.empty());
+  REQUIRE(report.z);
+  CHECK(report.z->residual_rms_nm == Approx(2 * kResidual_nm));
+  CHECK(report.z->residual_max_nm == Approx(2 * kResidual_nm));
+  CHECK(report.z->unlocked_rms_nm == Approx(0.6 * report.unlocked_rms_nm[kX]).epsilon(1e-3));
+  CHECK(report.z->judged_frames == 1530);
+  CHECK(report.z->largest_step_nm == Approx(0.2));
+  CHECK(to_json(report)["z"]["residual_rms_nm"].get<double>() == Approx(2 * kResidual_nm));
+  CHECK(to_lines(report)[0].text.ends_with("        x        y        z"));
+  CHECK(report.residual_rms_nm[kX] == Approx(kResidual_nm));
+
+  CHECK(fails_with(deep_report([](MadeFrame& frame) {
+                     if (judged(frame)) frame.truth.sample_z_nm += frame.t_s > 15 ? 3 : -3;
+                   }),
+                   "nm rms in z; at most 2 nm"));
+  CHECK(fails_with(deep_report([](MadeFrame& frame) {
+                     if (frame.t_s == 15) frame.z_state = "holding";
+                   }),
+                   "The lock of z let go outside the fault (1 of 1530 frames)"));
+  CHECK(fails_with(deep_report([](MadeFrame& frame) {
+                     if (frame.t_s > 20) frame.z_state = "holding";
+                   }),
+                   "The lock of z did not come back"));
+  CHECK(fails_with(deep_report([](MadeFrame& frame) { frame.truth.disturbance_z_nm = frame.t_s; }),
+                   "in z only: there was too little"));
+  const Report never = deep_report([](MadeFrame& frame) { frame.z_state = "idle"; });
+  CHECK_FALSE(never.failures.empty());
+  CHECK(never.z->judged_frames == 0);
+}
+
 TEST_CASE("The report file has the keys that are promised") {
   const nlohmann::json json = to_json(report_of());
   CHECK(json["residual_rms_nm"]["x"].get<double>() == Approx(kResidual_nm));
   CHECK(json["unlocked_rms_nm"]["y"].get<double>() > 20);
   CHECK(json["latency_us"]["p99_9"] == 120.0);
+  CHECK(json["z"].is_null());
   CHECK(json["backend"] == "cpu");
   CHECK(json["frames"] == 2780);
   CHECK(json["frames_lost"] == 0);
@@ -188,6 +233,29 @@ TEST_CASE("Messages that the demo missed spoil its figures") {
   CHECK(
       fails_with(make_report(recording, driftd::test::phases(), driftd::test::status(), kExpected),
                  "missed 2 messages"));
+}
+
+TEST_CASE("z is recorded where there is one, and nothing of it without") {
+  Recording recording;
+  for (const char* text :
+       {R"(truth {"seq":1,"camera_time_ns":7,"time_ns":8,"sample_x_nm":1.5,"sample_y_nm":-2,)"
+        R"("disturbance_x_nm":3,"disturbance_y_nm":4,"sent":true,"sample_z_nm":5,)"
+        R"("disturbance_z_nm":6})",
+        R"(position {"seq":1,"session":"a","camera_time_ns":7,"arrival_ns":9,"state":"locked",)"
+        R"("z_state":"holding"})",
+        R"(axial {"seq":1,"session":"a","sent_ns":10,"delta_z_nm":-0.5})",
+        R"(position {"seq":2,"session":"a","camera_time_ns":8,"arrival_ns":9,"state":"locked",)"
+        R"("z_state":null})"}) {
+    recording.add(*parse_message(text));
+  }
+  const Recording z = recording.axial();
+  CHECK(z.truth()[0].sample_nm == PerAxis{5, 0});
+  CHECK(z.truth()[0].disturbance_nm == PerAxis{6, 0});
+  CHECK(z.position_of(z.truth()[0])->state == "holding");
+  CHECK(z.positions()[1].state.empty());
+  REQUIRE(z.corrections().size() == 1);
+  CHECK(z.corrections()[0].delta_nm == PerAxis{-0.5, 0});
+  CHECK(recording.corrections().empty());
 }
 
 TEST_CASE("Messages are recorded by their topic") {

@@ -101,6 +101,35 @@ TEST_CASE("frames without a drift leave a hole that only a short time bridges") 
   CHECK_FALSE(curve.over(exposure(550, 1)).measured);
 }
 
+TEST_CASE("a lock of z that takes a reference of its own makes no step in z, and none in x and y") {
+  // Idle, referencing, locked, holding, unlocked, and locked anew: numbers of the lock's states.
+  constexpr std::uint8_t kIdle = 0, kReferencing = 1, kLocked = 2, kHolding = 3;
+  DriftCurve curve;
+  for (int i = 0; i < 600; ++i) {
+    FrameRow row = frame(i, 3);
+    const bool first = i >= 150 && i < 300, second = i >= 400;
+    row.z_state = i >= 120 && i < 150 ? kReferencing
+                  : i == 200          ? kHolding
+                  : first || second   ? kLocked
+                                      : kIdle;
+    row.z_lock_id = i < 120 ? 0 : i < 390 ? 4 : 7;
+    row.frame_z_nm = static_cast<float>(0.5 * i - (i < 120   ? 0
+                                                   : i < 150 ? 60
+                                                   : i < 400 ? 67
+                                                             : 200));
+    row.frame_z_sd_nm = 1;
+    curve.add(std::span(&row, 1));
+  }
+  for (const int i : {10, 119, 120, 149, 150, 199, 201, 350, 399, 400, 401, 599}) {
+    INFO(i);
+    const ScienceDrift drift = curve.at_frame(static_cast<std::uint64_t>(100 + i));
+    REQUIRE(drift.measured);
+    CHECK(drift.x_nm == 2.0 * i);
+    // A join takes the means of 16 frames before and after for the same place: 8 nm of this way.
+    CHECK(drift.z_nm == Approx(0.5 * i - (i < 120 ? 0 : i < 150 ? 8 : i < 400 ? 16 : 24)));
+  }
+}
+
 TEST_CASE("a new reference makes no step in the curve") {
   DriftCurve curve;
   for (int i = 0; i < 300; ++i) {

@@ -34,6 +34,16 @@ TEST_CASE("the simulator example is the simulated instrument", "[config]") {
   CHECK(m[0][0] * m[1][1] - m[0][1] * m[1][0] == Approx(-1).margin(1e-5));  // six digits given
 }
 
+TEST_CASE("the example of three axes is the simulator's, and holds z", "[config]") {
+  const Config flat = example("simulator"), deep = example("three-axes");
+  CHECK(deep.axial.method == control::AxialMethod::Astigmatic);
+  CHECK(deep.axial.hold);
+  CHECK(std::filesystem::exists(deep.axial.curve));
+  CHECK(deep.stage.image_to_stage == flat.stage.image_to_stage);
+  CHECK(deep.control.step_limit_nm == flat.control.step_limit_nm);
+  CHECK_FALSE(flat.axial.hold);
+}
+
 TEST_CASE("the camera examples differ in what the cameras need", "[config]") {
   const Config gige = example("gige");
   CHECK(gige.camera.id == "192.168.10.2");

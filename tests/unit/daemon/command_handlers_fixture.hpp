@@ -43,6 +43,7 @@ struct HandlersFixture {
                           told.log,
                           [] { return std::string(); },
                           [] { return DriverTiming{}; }};
+  AxialSweep sweep{config, z_orders, camera, loop, told.log, [] { return std::string(); }};
   LockSaver memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
   LockRecovery interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
   PatternWatch pattern;
@@ -72,7 +73,7 @@ struct HandlersFixture {
       places,
       [] { return nlohmann::json::object(); },
       CommandHandlers::Axial{
-          .lock = z_orders, .moves = z_moves, .stage = z_stage, .is_held = [this] {
+          .lock = z_orders, .moves = z_moves, .stage = z_stage, .sweep = sweep, .is_held = [this] {
             return config.axial.hold;
           }}};
 

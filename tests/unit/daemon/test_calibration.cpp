@@ -81,7 +81,8 @@ struct Fixture {
   std::unique_ptr<CalibrationRun> begun(Asker& asker) {
     calibration.begin(40, 6, asker.answer(), now_ns);
     turn();
-    return std::move(played.taken.back().calibration);
+    return std::unique_ptr<CalibrationRun>(
+        static_cast<CalibrationRun*>(played.taken.back().calibration.release()));
   }
   /// The loop is through with it.
   void give_back(std::unique_ptr<CalibrationRun> run) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "daemon/loop/calibration_run.hpp"
 #include "support/allocation_watch.hpp"
 #include "support/catch.hpp"
 #include "unit/daemon/tracking_bench.hpp"
@@ -57,9 +58,9 @@ struct CalibrationBench : Bench {
     });
   }
   std::unique_ptr<CalibrationRun> given_back() {
-    std::unique_ptr<CalibrationRun> run;
+    std::unique_ptr<StageRun> run;
     ports.retired_calibrations.pop(run);
-    return run;
+    return std::unique_ptr<CalibrationRun>(static_cast<CalibrationRun*>(run.release()));
   }
   std::vector<Vec2> totals() const {
     std::vector<Vec2> totals;

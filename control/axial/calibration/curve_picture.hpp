@@ -4,12 +4,12 @@
 
 #include <string>
 
-#include "tools/driftfit/axial_calibration.hpp"
+#include "control/axial/calibration/axial_calibration.hpp"
 
-namespace driftd::tools {
+namespace driftd::control {
 
 /// SVG. @param title  on one line
 std::string curve_picture(const AxialCalibration& calibration, const ZStackBeads& beads,
                           const std::string& title);
 
-}  // namespace driftd::tools
+}  // namespace driftd::control

@@ -5,20 +5,19 @@
 
 #include <vector>
 
+#include "control/axial/calibration/axial_calibration.hpp"
+#include "control/axial/calibration/bead_fits.hpp"
 #include "control/axial/width_curve.hpp"
-#include "tools/driftfit/axial_calibration.hpp"
-#include "tools/driftfit/dimmer_beads.hpp"
-#include "tools/driftfit/zstack_beads.hpp"
 
-namespace driftd::tools {
+namespace driftd::control {
 
 /// Dimnesses to make curves of, ascending, for the photons of the beads: down to a twentieth of
 /// their light, and not below 1,000 photons. None without dimness.
 std::vector<double> dimmer_levels(const AxialCalibration& made, const ZStackBeads& beads);
 
 struct CurvesByBrightness {
-  control::WidthCurve curve;                ///< of the beads, with dimness and excess at its knots
-  std::vector<control::WidthCurve> dimmer;  ///< with scatter, too
+  WidthCurve curve;                ///< of the beads, with dimness and excess at its knots
+  std::vector<WidthCurve> dimmer;  ///< with scatter, too
 };
 
 /// @param dimmer  in the order of dimmer_levels(). Curves from the first on that is none, or cannot
@@ -27,4 +26,4 @@ CurvesByBrightness curves_by_brightness(const AxialCalibration& made, const ZSta
                                         const std::vector<DimmerBeads>& dimmer,
                                         const CalibrationSettings& settings);
 
-}  // namespace driftd::tools
+}  // namespace driftd::control

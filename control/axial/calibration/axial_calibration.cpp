@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/driftfit/axial_calibration.hpp"
+#include "control/axial/calibration/axial_calibration.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -12,14 +12,11 @@
 
 #include "base/dense_solver.hpp"
 #include "base/median.hpp"
+#include "control/axial/calibration/bead_curve.hpp"
 #include "control/axial/picasso_curve.hpp"
-#include "tools/driftfit/bead_curve.hpp"
 
-namespace driftd::tools {
+namespace driftd::control {
 namespace {
-
-using control::AxialMethod;
-using control::WidthCurve;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 /// Planes in which beads have less light than this share of the most are too far out of focus: much
@@ -69,10 +66,12 @@ class Calibration {
     check_range(result.curve);
     result.tilt_nm_per_um = tilt(fitted.heights_nm);
     if (!(result.tilt_nm_per_um < kMostTiltNmPerUm))
-      throw CalibrationError(fmt::format(
-          "the beads' heights are tilted by {:.0f} nm/um, allowed are {:g}: put the cover glass "
-          "level, or give the step between planes with --step-nm as it is (a wrong one scales it)",
-          result.tilt_nm_per_um, kMostTiltNmPerUm));
+      throw CalibrationError(
+          CalibrationFault::Tilted,
+          fmt::format("the beads' heights are tilted by {:.0f} nm/um, allowed are {:g}: put the "
+                      "cover glass level, or give {} as it is (a wrong one scales it)",
+                      result.tilt_nm_per_um, kMostTiltNmPerUm,
+                      cure("the step between planes with --step-nm", "axial.stage.gain")));
     read_all(result);
     check_share(result);
     describe_light(result);
@@ -83,6 +82,9 @@ class Calibration {
 
  private:
   [[nodiscard]] bool is_astigmatic() const { return settings_.method == AxialMethod::Astigmatic; }
+  [[nodiscard]] const char* cure(const char* of_a_stack, const char* of_a_sweep) const {
+    return settings_.is_sweep ? of_a_sweep : of_a_stack;
+  }
   [[nodiscard]] bool is_wanted(std::size_t plane) const {
     if (settings_.planes == PlanesUsed::All) return true;
     return (settings_.step[plane] % 2 == 1) == (settings_.planes == PlanesUsed::Odd);
@@ -128,11 +130,15 @@ class Calibration {
   }
 
   [[noreturn]] void too_few(std::size_t count) const {
-    throw CalibrationError(fmt::format(
-        "only {} planes of {} show the beads well enough to fit ({:g} of the light, half of the "
-        "beads), needed are {}: take planes closer together around the focus, or with more light; "
-        "--roi and --spot-sigma of the beads' size may help",
-        count, all_.planes, is_astigmatic() ? kLightShare : kDefocusedLightShare, kFewestPlanes));
+    throw CalibrationError(
+        CalibrationFault::FewPlanes,
+        fmt::format("only {} planes of {} show the beads well enough to fit ({:g} of the light, "
+                    "half of the beads), needed are {}: {}",
+                    count, all_.planes, is_astigmatic() ? kLightShare : kDefocusedLightShare,
+                    kFewestPlanes,
+                    cure("take planes closer together around the focus, or with more light; --roi "
+                         "and --spot-sigma of the beads' size may help",
+                         "sweep less far about the focus (--range-nm), or give more light")));
   }
 
   void choose_beads() {
@@ -143,11 +149,12 @@ class Calibration {
         beads_.push_back(b);
     }
     if (beads_.empty())
-      throw CalibrationError(fmt::format(
-          "none of {} beads is fitted in {:.0f} % of the planes {} to {}: they leave the frame, "
-          "bleach, or have neighbours in their ROIs of {} px",
-          all_.beads, 100 * kKeptShare, all_.frames[planes_.front()], all_.frames[planes_.back()],
-          all_.roi_px));
+      throw CalibrationError(
+          CalibrationFault::FewBeads,
+          fmt::format("none of {} beads is fitted in {:.0f} % of the planes {} to {}: they leave "
+                      "the frame, bleach, or have neighbours in their ROIs of {} px",
+                      all_.beads, 100 * kKeptShare, all_.frames[planes_.front()],
+                      all_.frames[planes_.back()], all_.roi_px));
   }
 
   [[nodiscard]] BeadCurve fit(const std::vector<std::size_t>& planes,
@@ -181,15 +188,16 @@ class Calibration {
     }
     try {
       return {std::move(knots), scatter, settings_.method};
-    } catch (const control::WidthCurveError& error) {
+    } catch (const WidthCurveError& error) {
       throw CalibrationError(
+          CalibrationFault::NoCurve,
           std::string(error.what()) +
-          (is_astigmatic()
-               ? fmt::format(", which were fitted from {:.0f} to {:.0f} nm: is the cylinder lens "
-                             "in, and its axis along rows or columns? Take planes on both sides "
-                             "of where spots are round; without a lens, --method defocus",
-                             one, other)
-               : ": take planes on one side of the focus at least"));
+              (is_astigmatic()
+                   ? fmt::format(", which were fitted from {:.0f} to {:.0f} nm: is the cylinder "
+                                 "lens in, and its axis along rows or columns? Take planes on "
+                                 "both sides of where spots are round; without a lens, {}",
+                                 one, other, cure("--method defocus", "axial.method: defocus"))
+                   : ": take planes on one side of the focus at least"));
     }
   }
 
@@ -208,9 +216,8 @@ class Calibration {
     return {std::move(knots), scatter, curve.method()};
   }
 
-  [[nodiscard]] static control::AxialReading read(const WidthCurve& curve, const BeadFit& fit) {
-    return fit.fitted ? curve.read(fit.sigma_x_px, fit.sigma_y_px, fit.variance)
-                      : control::AxialReading{};
+  [[nodiscard]] static AxialReading read(const WidthCurve& curve, const BeadFit& fit) {
+    return fit.fitted ? curve.read(fit.sigma_x_px, fit.sigma_y_px, fit.variance) : AxialReading{};
   }
 
   /// Of one bead; NaN where it has no reading. Less what all beads of a plane share: that is the
@@ -223,7 +230,7 @@ class Calibration {
     if (told != nullptr) *told = errors;
     for (std::size_t k = 0; k < planes.size(); ++k) {
       for (std::size_t i = 0; i < beads_.size(); ++i) {
-        const control::AxialReading reading = read(curve, all_.at(planes[k], beads_[i]));
+        const AxialReading reading = read(curve, all_.at(planes[k], beads_[i]));
         if (!reading.measured) continue;
         errors[i][k] = reading.z_nm - settings_.z_nm[planes[k]] - fitted.heights_nm[i];
         if (told != nullptr) (*told)[i][k] = reading.sd_nm;
@@ -254,10 +261,12 @@ class Calibration {
     strangers_ = beads_.size() - kept.size();
     if (2 * strangers_ > judged && !is_astigmatic()) check_one_side(curve);
     if (2 * strangers_ > judged)
-      throw CalibrationError(fmt::format(
-          "{} of {} beads have widths of another slope than their mean by more than {:.0f} %: they "
-          "are no alike single beads, or moved in z by themselves; name good ones by --picks",
-          strangers_, beads_.size(), 100 * kSlopeShare));
+      throw CalibrationError(
+          CalibrationFault::Strangers,
+          fmt::format("{} of {} beads have widths of another slope than their mean by more than "
+                      "{:.0f} %: they are no alike single beads, or moved in z by themselves; {}",
+                      strangers_, beads_.size(), 100 * kSlopeShare,
+                      cure("name good ones by --picks", "use markers that are single beads")));
     if (strangers_ == 0) return false;
     beads_ = std::move(kept);
     return true;
@@ -271,11 +280,20 @@ class Calibration {
           return std::abs(settings_.z_nm[a] - focus_nm) < std::abs(settings_.z_nm[b] - focus_nm);
         });
     if (focus == planes_.front() || focus == planes_.back()) return;
-    throw CalibrationError(fmt::format(
-        "frames {} to {} go through the focus, which is about frame {}, and without a lens its two "
-        "sides look alike: take one of them, --first-frame {} or --last-frame {}",
-        all_.frames[planes_.front()], all_.frames[planes_.back()], all_.frames[focus],
-        all_.frames[focus], all_.frames[focus]));
+    if (settings_.is_sweep)
+      throw CalibrationError(
+          CalibrationFault::BothSides,
+          fmt::format("the sweep goes through the focus, which is at {:+.0f} nm, and without a "
+                      "lens its two sides look alike: focus to one side of it by the sweep's "
+                      "range, or sweep less far (--range-nm)",
+                      focus_nm));
+    throw CalibrationError(
+        CalibrationFault::BothSides,
+        fmt::format("frames {} to {} go through the focus, which is about frame {}, and without a "
+                    "lens its two sides look alike: take one of them, --first-frame {} or "
+                    "--last-frame {}",
+                    all_.frames[planes_.front()], all_.frames[planes_.back()], all_.frames[focus],
+                    all_.frames[focus], all_.frames[focus]));
   }
 
   /// From each bead's readings: what is not smooth from plane to plane is noise; where there are
@@ -318,16 +336,17 @@ class Calibration {
       warnings_.push_back(fmt::format(
           "{} readings are too few to say how much they scatter: their standard deviations are "
           "taken {:g} times as the fits tell, which is cautious",
-          ratios.size(), control::kUnknownScatter));
-      return control::kUnknownScatter;
+          ratios.size(), kUnknownScatter));
+      return kUnknownScatter;
     }
     const double factor = std::clamp(median(ratios) / kGaussianMad, kLeastScatterFactor, 100.0);
     if (factor > kUsualScatter)
       warnings_.push_back(fmt::format(
-          "readings scatter {:.1f} times as much as the fits tell, usual are up to {:g}: --gain, "
-          "--offset or --read-noise are not the camera's, or the spots are no Gaussians in this "
-          "ROI",
-          factor, kUsualScatter));
+          "readings scatter {:.1f} times as much as the fits tell, usual are up to {:g}: {} are "
+          "not the camera's, or the spots are no Gaussians in this ROI",
+          factor, kUsualScatter,
+          cure("--gain, --offset or --read-noise",
+               "camera.gain_e_per_adu, offset_adu or read_noise_e")));
     return factor;
   }
 
@@ -335,13 +354,14 @@ class Calibration {
     const double inside =
         std::min(curve.crossing_nm() - curve.lower_nm(), curve.upper_nm() - curve.crossing_nm());
     if (inside >= kCrossingInsideNm || !is_astigmatic()) return;
-    throw CalibrationError(fmt::format(
-        "z can be read from {:.0f} to {:.0f} nm about the crossing of the widths, needed are {:g} "
-        "nm to either side: {}",
-        curve.lower_nm(), curve.upper_nm(), kCrossingInsideNm,
-        "sigma_x - sigma_y turns back there, or the planes end. Take planes on both sides of where "
-        "spots are round; a weak or turned cylinder lens, or one whose foci lie too far apart, "
-        "makes it so, too"));
+    throw CalibrationError(
+        CalibrationFault::Range,
+        fmt::format("z can be read from {:.0f} to {:.0f} nm about the crossing of the widths, "
+                    "needed are {:g} nm to either side: sigma_x - sigma_y turns back there, or "
+                    "the planes end. Take planes on both sides of where spots are round; a weak "
+                    "or turned cylinder lens, or one whose foci lie too far apart, makes it so, "
+                    "too",
+                    curve.lower_nm(), curve.upper_nm(), kCrossingInsideNm));
   }
 
   /// Largest slope of the heights over the field.
@@ -386,11 +406,13 @@ class Calibration {
       read += r.reading.measured ? 1 : 0;
     }
     if (2 * read >= inside && read > 0) return;
-    throw CalibrationError(fmt::format(
-        "{} of {} widths in the range from {:.0f} to {:.0f} nm tell no z, as two heights look "
-        "alike: is the cylinder lens in, and its axis along rows or columns? Without a lens: "
-        "--method defocus",
-        inside - read, inside, result.curve.lower_nm(), result.curve.upper_nm()));
+    throw CalibrationError(
+        CalibrationFault::NoZ,
+        fmt::format("{} of {} widths in the range from {:.0f} to {:.0f} nm tell no z, as two "
+                    "heights look alike: is the cylinder lens in, and its axis along rows or "
+                    "columns? Without a lens: {}",
+                    inside - read, inside, result.curve.lower_nm(), result.curve.upper_nm(),
+                    cure("--method defocus", "axial.method: defocus")));
   }
 
   /// At the crossing, or in the middle of the range, and on both sides of it.
@@ -404,7 +426,8 @@ class Calibration {
     for (const std::size_t b : beads_) {
       const BeadFit& fit = all_.at(nearest, b);
       if (!fit.fitted) continue;
-      sds.push_back(result.curve.sd_nm(result.curve.crossing_nm(), fit.variance));
+      sds.push_back(std::sqrt(settings_.frames_averaged) *
+                    result.curve.sd_nm(result.curve.crossing_nm(), fit.variance));
       photons.push_back(fit.photons);
     }
     result.photons = median(photons);
@@ -486,13 +509,15 @@ class Calibration {
     const auto limit = [&](double sds, double noise_nm) {
       return std::max(kHeldOutNm + sds * noise_nm, kHeldOutShare * std::abs(settings_.step_nm));
     };
+    if (settings_.is_sweep) return;  // it has a check of its own
     const auto check = [](const std::string& planes, double off_nm, double allowed_nm) {
       if (off_nm <= allowed_nm) return;
-      throw CalibrationError(fmt::format(
-          "{} {:.1f} nm off, allowed are {:.1f}: the stage did not make even steps of --step-nm "
-          "(backlash, settling, drift, a plane missing or taken twice), or the steps are too "
-          "coarse",
-          planes, off_nm, allowed_nm));
+      throw CalibrationError(
+          CalibrationFault::Uneven,
+          fmt::format("{} {:.1f} nm off, allowed are {:.1f}: the stage did not make even steps of "
+                      "--step-nm (backlash, settling, drift, a plane missing or taken twice), or "
+                      "the steps are too coarse",
+                      planes, off_nm, allowed_nm));
     };
     check("planes that a curve was made without are read by it, rms,", held.rms_nm(),
           limit(kHeldOutSd, typical));
@@ -529,4 +554,4 @@ AxialCalibration calibrate_axial(const ZStackBeads& beads, const CalibrationSett
   return Calibration(beads, settings).run();
 }
 
-}  // namespace driftd::tools
+}  // namespace driftd::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/driftfit/curve_plot.hpp"
+#include "control/axial/calibration/curve_picture.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace driftd::tools {
+namespace driftd::control {
 namespace {
 
 constexpr double kPictureWidth = 760, kPanelHeight = 300, kPanelLeft = 70, kPanelRight = 20,
@@ -116,8 +116,8 @@ class Panel {
 
 std::string curve_picture(const AxialCalibration& calibration, const ZStackBeads& beads,
                           const std::string& title) {
-  const control::WidthCurve& curve = calibration.curve;
-  const bool two = curve.method() == control::AxialMethod::Astigmatic;
+  const WidthCurve& curve = calibration.curve;
+  const bool two = curve.method() == AxialMethod::Astigmatic;
   const double first = curve.knots().front().z_nm, last = curve.knots().back().z_nm;
   Extent z, width, error;
   z.take(first), z.take(last);
@@ -164,4 +164,4 @@ std::string curve_picture(const AxialCalibration& calibration, const ZStackBeads
   return svg;
 }
 
-}  // namespace driftd::tools
+}  // namespace driftd::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/driftfit/dimmer_curves.hpp"
+#include "control/axial/calibration/dimmer_curves.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,12 +7,10 @@
 
 #include "base/median.hpp"
 #include "control/axial/brightness_curves.hpp"
-#include "tools/driftfit/bead_curve.hpp"
+#include "control/axial/calibration/bead_curve.hpp"
 
-namespace driftd::tools {
+namespace driftd::control {
 namespace {
-
-using control::WidthCurve;
 
 constexpr double kLevels[] = {3, 9, 20};  // over the beads' own
 constexpr double kFewestPhotons = 1000;
@@ -20,7 +18,7 @@ constexpr double kFewestPhotons = 1000;
 constexpr std::size_t kNearest = 40;
 /// Of a bead's draws.
 constexpr std::size_t kFewestDraws = 4;
-constexpr double kLeastScatter = 0.3, kMostScatter = 10;
+constexpr double kLeastDimScatter = 0.3, kMostDimScatter = 10;
 
 /// A value of a bead at a height.
 struct Point {
@@ -84,7 +82,7 @@ class Curves {
       }
     }
     if (2 * widths.size() < made_.planes.size() * made_.beads.size())
-      throw control::WidthCurveError("most beads are too dim to fit");
+      throw WidthCurveError("most beads are too dim to fit");
     const BeadCurve fitted = fit_bead_curve(widths, made_.beads.size(), 2);
     const auto dimness = points(dimmer.beads, &BeadFit::dimness);
     std::vector<WidthCurve::Knot> knots;
@@ -100,7 +98,7 @@ class Curves {
       for (const Point& point : nearest(scatter, knot.z_nm))
         squares += point.value, told += point.weight;
       if (told > 0)
-        knot.scatter = std::clamp(std::sqrt(squares / told), kLeastScatter, kMostScatter);
+        knot.scatter = std::clamp(std::sqrt(squares / told), kLeastDimScatter, kMostDimScatter);
       if (!excess.empty()) knot.excess = median_at(excess, knot.z_nm);
     }
     return curve_of(std::move(knots), made_.curve.scatter_factor());
@@ -171,13 +169,13 @@ CurvesByBrightness curves_by_brightness(const AxialCalibration& made, const ZSta
     std::vector<WidthCurve> together{all.curve};
     for (const DimmerBeads& level : dimmer) {
       together.push_back(curves.of_dimmer(level));
-      const control::BrightnessCurves checked(together);
+      const BrightnessCurves checked(together);
       all.dimmer.push_back(together.back());
     }
-  } catch (const control::WidthCurveError&) {
+  } catch (const WidthCurveError&) {
     // Those until now do.
   }
   return all;
 }
 
-}  // namespace driftd::tools
+}  // namespace driftd::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "tools/driftfit/bead_curve.hpp"
+#include "control/axial/calibration/bead_curve.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +10,7 @@
 #include "base/dense_solver.hpp"
 #include "base/median.hpp"
 
-namespace driftd::tools {
+namespace driftd::control {
 namespace {
 
 /// The penalty: over a depth of focus the third derivative of a width is about so much of
@@ -208,4 +208,4 @@ BeadCurve fit_bead_curve(const std::vector<BeadWidths>& widths, std::size_t bead
   return Fit(widths, beads, axes).solve();
 }
 
-}  // namespace driftd::tools
+}  // namespace driftd::control

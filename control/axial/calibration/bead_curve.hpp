@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace driftd::tools {
+namespace driftd::control {
 
 /// One bead in one plane.
 struct BeadWidths {
@@ -30,4 +30,4 @@ struct BeadCurve {
 /// @param axes    2, or 1: the second width is not looked at
 BeadCurve fit_bead_curve(const std::vector<BeadWidths>& widths, std::size_t beads, int axes);
 
-}  // namespace driftd::tools
+}  // namespace driftd::control

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT
+"""Calibrating z by its stage: of a sample behind a lens of which the configuration knows no curve, judged by the truth."""
+from __future__ import annotations
+
+import unittest
+
+from harness import BIN, SOURCE, new_rig
+
+WORLD = (SOURCE / "config/examples/scenario-axial.yaml").read_text()
+CAMERA = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}  # the world's
+STAGE = "{delay_us: 2500, resonance_hz: 100, damping: 0.7}"
+REFLECTION = "{x_px: 128, y_px: 240, roi_px: 28}"
+
+
+def changed(world: str, *replacements: tuple[str, str]) -> str:
+    for old, new in replacements:
+        assert old in world, old
+        world = world.replace(old, new)
+    return world
+
+
+class CalibrateAxial(unittest.TestCase):
+    def setUp(self):
+        self.rig = self.enterContext(new_rig())
+
+    def start(self, world: str = WORLD, **axial) -> None:
+        self.rig.start_sim(world)
+        self.file = self.rig.config(camera=CAMERA, optics={"pixel_size_nm": 100},
+                                    axial={"method": "astigmatic", "stage": STAGE, **axial})
+        self.rig.start_daemon(self.file)
+        self.rig.wait_until(lambda s: s["markers"]["used"] and s["camera"]["rate_hz"], "measured")
+
+    def begin(self, **fields) -> dict:
+        return self.rig.client.request("calibrate", axes="z", **fields)[0]
+
+    def calibration(self) -> dict:
+        return self.rig.client.request("calibration", axes="z")[0]
+
+    def wait_over(self) -> dict:
+        end_ns = self.rig.now_ns() + 100e9
+        while (now := self.calibration())["phase"] in ("moving", "returning", "fitting"):
+            self.assertLess(self.rig.now_ns(), end_ns, now)
+            self.rig.sleep(0.1)
+        return now
+
+    def stage_nm(self) -> float:
+        seen = self.rig.truth().collect(0.2)
+        return sum(t["stage_z_nm"] for t in seen) / len(seen)
+
+    def driftctl(self, *arguments):
+        return self.rig.run_program([BIN / "driftctl", "--config", self.file, *arguments], answer_s=0.5)
+
+    def test_a_curve_is_made_and_kept_and_a_lock_by_it_moves_the_sample_as_far_as_told(self):
+        self.start()
+        axial = self.rig.status()["axial"]
+        self.assertEqual((axial["valid"], axial["reason"]), (False, "not_calibrated"))
+        self.assertIn("driftctl calibrate z", axial["text"])
+        before = self.stage_nm()
+        ran = self.driftctl("calibrate", "z", "--write", "--yes")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        for line in ("markers", "crossing", "z is read", "noise of z", "hysteresis", "drift meanwhile", "tilt of the stage",
+                     "step of +50 nm", "step of -50 nm"):
+            self.assertIn(line, ran.stdout)
+        self.assertLess(abs(self.stage_nm() - before), 1)
+        result = self.calibration()["result"]
+        self.assertAlmostEqual(result["tilt_nm_per_um"][0], 20, delta=3)
+        self.assertLess(abs(result["hysteresis_nm"]["value"]), 4)
+        self.assertLess(result["predicted_sd_nm"], 3)
+        for _, read_nm in result["check_nm"]:
+            self.assertAlmostEqual(abs(read_nm), 50, delta=4)
+        self.assertTrue(self.file.with_name(self.file.stem + ".z-curve.yaml").exists())
+        self.assertIn("<svg", self.file.with_name(self.file.stem + ".z-curve.svg").read_text())
+
+        self.rig.client.request("reload")
+        self.rig.wait_until(lambda s: s["axial"]["valid"], "z is measured")
+        self.rig.client.request("lock", axes="z")
+        self.rig.wait_until(lambda s: s["axial"]["lock"]["state"] == "locked", "z is locked")
+        self.rig.sleep(1)
+        places = []
+        for z_nm in (0, 100, -100):
+            self.rig.client.request("move", z_nm=z_nm)
+            self.rig.sleep(1.5)
+            seen = self.rig.truth().collect(1)
+            places.append(sum(t["sample_z_nm"] for t in seen) / len(seen))
+        self.assertAlmostEqual(places[1] - places[0], 100, delta=4)
+        self.assertAlmostEqual(places[2] - places[0], -100, delta=4)
+
+    def test_stopped_or_without_light_the_stage_goes_back(self):
+        self.start()
+        before = self.stage_nm()
+        begun = self.begin()
+        self.assertEqual(begun["run"], 1)
+        self.assertEqual(self.rig.status()["axial"]["lock"]["state"], "calibrating")
+        self.rig.sleep(4)
+        self.assertGreater(abs(self.stage_nm() - before), 50)
+        self.begin(stop=True)
+        over = self.wait_over()
+        self.assertEqual(over["phase"], "stopped")
+        self.assertIn("back at its start", over["text"])
+        self.assertLess(abs(self.stage_nm() - before), 1)
+
+        self.begin()
+        self.rig.sleep(4)
+        self.rig.fault("hide_markers", seconds=3)
+        over = self.wait_over()
+        self.assertEqual(over["phase"], "failed")
+        self.assertIn("not seen", over["text"])
+        self.assertLess(abs(self.stage_nm() - before), 1)
+
+    def test_it_is_refused_where_it_cannot_be(self):
+        self.start()
+        for fields, why in (({"range_nm": 100, "step_nm": 90}, "steps"), ({"range_nm": 2000}, "axial.range_limit_nm"),
+                            ({"excursion_nm": 50}, "excursion_nm")):
+            with self.assertRaises(Exception) as refused:
+                self.begin(**fields)
+            self.assertIn(why, str(refused.exception))
+        self.begin(range_nm=100, step_nm=25)
+        for command in ({"command": "calibrate"}, {"command": "calibrate", "axes": "z"}):
+            with self.assertRaises(Exception) as refused:
+                self.rig.client.request(**command)
+            self.assertIn("under way", str(refused.exception))
+        self.begin(stop=True)
+        self.wait_over()
+
+    def test_a_stage_that_stands_still_is_refused_by_its_name(self):
+        self.start(changed(WORLD, ("    tilt_x_nm_per_um: 20", "    tilt_x_nm_per_um: 0\n    coupling: 0.001")))
+        self.begin(range_nm=200)
+        over = self.wait_over()
+        self.assertEqual(over["phase"], "refused", over)
+        self.assertIn("does not move the sample", over["text"])
+        self.assertIsNone(over["result"])
+
+    def test_a_reflected_spot_is_calibrated_by_the_same_sweep(self):
+        self.start(changed(WORLD, ("  y_px: 244", "  y_px: 240")), method="reflection", reflection=REFLECTION)
+        self.assertEqual(self.rig.status()["axial"]["reason"], "not_calibrated")
+        self.begin(range_nm=200)
+        over = self.wait_over()
+        self.assertEqual(over["phase"], "done", over)
+        spot = over["result"]["reflection"]
+        self.assertAlmostEqual(spot["nm_per_px"], 1000 / 30, delta=0.7)
+        self.assertAlmostEqual(abs(spot["angle_deg"]), 0, delta=1)
+
+
+if __name__ == "__main__":
+    unittest.main()

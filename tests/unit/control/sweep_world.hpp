@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+// A sample on a stage of z, as a sweep sees it: images of the simulator's pupil, fitted as the lock
+// fits them, while the stage goes where a plan tells it. Stage, sample and light have the faults
+// that are set. Deterministic for a seed; no clock.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "control/axial/axial_estimator.hpp"
+#include "control/axial/calibration/sweep_record.hpp"
+#include "fitter/fitter.hpp"
+#include "support/axial_scene.hpp"
+
+namespace driftd::control::test {
+
+struct SweepWorld {
+  // Optics; of a marker they differ by a share.
+  double astigmatism_waves = 0.075, astigmatism_deg = 0, coma_waves = 0, spherical_waves = 0;
+  double astigmatism_spread = 0;
+  // Markers.
+  std::size_t markers = 6;
+  double photons = 3e4, background_e = 20, read_noise_e = 1.6, heights_nm = 60, tilt_nm_per_um = 2,
+         wobble_nm_per_um = 0;
+  // The sample.
+  double start_nm = 0;                     ///< from the middle between the foci
+  double drift_nm_per_s = 0, walk_nm = 0;  ///< the walk: of a second
+  double bleached_share = 0;               ///< in 20 s
+  // The stage.
+  double gain = 1, hysteresis_nm = 0, tilt_x_nm_per_um = 0, tilt_y_nm_per_um = 0;
+  double time_constant_s = 0, uneven_nm = 0,
+         slip_nm = 0;  ///< the slip: before the steps at the end
+  AxialMethod method = AxialMethod::Astigmatic;
+  int roi_px = 13;
+  std::uint64_t seed = 1;
+};
+
+class SweepBench {
+ public:
+  static constexpr double kPixelNm = 100, kFramesHz = 200, kNmPerS = 1000;
+
+  explicit SweepBench(const SweepWorld& world) : world_(world), random_(world.seed, 7) {
+    constexpr std::size_t kPupils = 2;
+    for (std::size_t i = 0; i < kPupils; ++i) {
+      const double sign = i == 0 ? 1 : -1;
+      const double coma_deg = world.coma_waves > 0 ? 180 * random_.uniform() : 0;
+      scenes_.push_back(
+          scene_of(world.astigmatism_waves * (1 + sign * world.astigmatism_spread), coma_deg));
+    }
+    for (std::size_t i = 0; i < world.markers; ++i) {
+      const double x_px = 20 + 200 * random_.uniform(), y_px = 20 + 200 * random_.uniform();
+      const double height = world.heights_nm * random_.normal() +
+                            world.tilt_nm_per_um * (x_px - 120) * kPixelNm / 1000;
+      markers_.push_back({x_px, y_px, height, random_.uniform() - 0.5, random_.uniform() - 0.5,
+                          6.28 * random_.uniform()});
+    }
+    seen_.resize(world.markers);
+  }
+
+  SweepRecord record(const SweepSettings& settings) {
+    SweepRecord record(SweepPlan(settings), markers_.size());
+    double seconds = 0, told = 0, at = 0, walked = 0;
+    const auto& places = record.plan().places();
+    std::size_t checks = 0;
+    for (std::size_t p = 0; p < places.size(); ++p) {
+      const SweepPlace& place = places[p];
+      const double before = at, way_s = std::abs(place.z_nm - told) / kNmPerS;
+      if (place.part == SweepPart::Check) ++checks;
+      told = place.z_nm;
+      // Play: the stage follows the edge of its backlash.
+      const double half = world_.hysteresis_nm / 2;
+      at = std::clamp(at, world_.gain * told - half, world_.gain * told + half);
+      const double took_s = way_s + settings.settle_s;
+      const double slip = checks > 0 ? world_.slip_nm : 0;
+      walked += world_.walk_nm * std::sqrt(took_s) * random_.normal();
+      seconds += took_s;
+      if (!place.is_measured()) continue;
+      const double uneven = place.step % 2 == 1 ? world_.uneven_nm : 0;
+      for (int frame = 0; frame < place.frames; ++frame) {
+        seconds += 1 / kFramesHz;
+        walked += world_.walk_nm * std::sqrt(1 / kFramesHz) * random_.normal();
+        const double since_s = settings.settle_s + (frame + 1) / kFramesHz;
+        const double left = world_.time_constant_s > 0
+                                ? (before - at) * std::exp(-since_s / world_.time_constant_s)
+                                : 0;
+        const double z = at + left + slip + uneven + walked + world_.drift_nm_per_s * seconds;
+        add_frame(record, p, seconds, z, at);
+      }
+    }
+    return record;
+  }
+
+  /// z read by a curve over z, of all markers near the start.
+  double slope_of(const WidthCurve& curve) {
+    double n = 0, slopes = 0;
+    for (std::size_t i = 0; i < markers_.size(); ++i) {
+      double count = 0, z = 0, r = 0, zz = 0, zr = 0;
+      for (double at = -100; at <= 100; at += 25) {
+        for (const MarkerObservation& o : observe(i, world_.start_nm + at, at, 16)) {
+          const SpotFit fit = spot_fit(o, units());
+          const AxialReading read = curve.read(fit.sigma_x_px, fit.sigma_y_px, fit.variance);
+          if (!read.measured) continue;
+          count += 1, z += at, r += read.z_nm, zz += at * at, zr += at * read.z_nm;
+        }
+      }
+      if (count < 50) continue;
+      slopes += (count * zr - z * r) / (count * zz - z * z);
+      n += 1;
+    }
+    return n > 0 ? slopes / n : 0;
+  }
+
+  CurveFits fits() const {
+    const fitter::FitOptions o = options();
+    return {.model = o.model,
+            .estimator = o.estimator,
+            .integrated = false,
+            .roi_px = world_.roi_px,
+            .pixel_size_nm = kPixelNm,
+            .gain_e_per_adu = 1};
+  }
+
+ private:
+  struct Marker {
+    double x_px, y_px, height_nm, dx_px, dy_px, wobble_rad;
+  };
+  /// An image that is taken again for the next frame: they take long.
+  struct Seen {
+    double z_nm = 0, electrons = 0, x_px = 0;
+    std::vector<double> pixels;
+  };
+  static constexpr double kSameNm = 0.3;
+
+  /// Pupils take long: those that were made before are taken again.
+  driftd::test::AxialScene scene_of(double astigmatism_waves, double coma_deg) const {
+    simulator::OpticsModel optics;
+    optics.pixel_size_nm = kPixelNm;
+    optics.shape = simulator::SpotShape::Pupil;
+    simulator::PupilModel& pupil = optics.pupil;
+    pupil.range_nm = 850;
+    pupil.astigmatism_waves = astigmatism_waves;
+    pupil.astigmatism_deg = world_.astigmatism_deg;
+    pupil.coma_waves = world_.coma_waves;
+    pupil.coma_deg = coma_deg;
+    pupil.spherical_waves = world_.spherical_waves;
+    static std::map<std::array<double, 5>, driftd::test::AxialScene> made;
+    const std::array<double, 5> key = {astigmatism_waves, pupil.astigmatism_deg, pupil.coma_waves,
+                                       coma_deg, pupil.spherical_waves};
+    return made.try_emplace(key, optics, world_.background_e, world_.read_noise_e).first->second;
+  }
+
+  FitUnits units() const {
+    const bool likelihood = world_.method == AxialMethod::Astigmatic;
+    return {.gain_e_per_adu = 1,
+            .offset_adu = 0,
+            .read_noise_e = world_.read_noise_e,
+            .pixels = likelihood ? world_.roi_px * world_.roi_px : 0};
+  }
+  fitter::FitOptions options() const {
+    fitter::FitOptions o;
+    const bool oval = world_.method == AxialMethod::Astigmatic;
+    o.model = oval ? fitter::Model::EllipticalGaussian : fitter::Model::CircularGaussian;
+    o.estimator =
+        oval ? fitter::Estimator::PoissonLikelihood : fitter::Estimator::ImplicitLeastSquares;
+    o.noise = {1, static_cast<float>(world_.read_noise_e), 0};
+    return o;
+  }
+
+  /// Exposures of a marker with the sample at a height.
+  std::vector<MarkerObservation> observe(std::size_t i, double z_nm, double stage_nm,
+                                         std::size_t count, double light = 1) {
+    const Marker& m = markers_[i];
+    const double middle = (world_.roi_px - 1) / 2.0;
+    const double wobble = world_.wobble_nm_per_um * stage_nm / 1000 / kPixelNm;
+    simulator::Spot spot;
+    spot.x_px = middle + m.dx_px + wobble * std::cos(m.wobble_rad);
+    spot.y_px = middle + m.dy_px + wobble * std::sin(m.wobble_rad);
+    spot.electrons = light * world_.photons;
+    spot.z_nm = z_nm + m.height_nm;
+    const test_scene& scene = scenes_[i % scenes_.size()];
+    Seen& seen = seen_[i];
+    if (seen.pixels.empty() || std::abs(seen.z_nm - spot.z_nm) > kSameNm ||
+        seen.electrons != spot.electrons || seen.x_px != spot.x_px)
+      seen = {spot.z_nm, spot.electrons, spot.x_px, scene.expected({&spot, 1}, world_.roi_px)};
+    const std::vector<double>& expected = seen.pixels;
+    std::vector<float> pixels(count * expected.size());
+    for (std::size_t k = 0; k < count; ++k)
+      scene.draw(expected, random_, &pixels[k * expected.size()]);
+    std::vector<fitter::Localization> spots(count);
+    const fitter::Batch batch = {pixels.data(), fitter::PixelType::F32, world_.roi_px, count};
+    fitter::fit_batch_cpu(batch, options(), spots, 1);
+    std::vector<MarkerObservation> observations;
+    for (const fitter::Localization& s : spots) {
+      MarkerObservation o;
+      o.fitted = fitter::converged(s.status) && s.amplitude_adu > 0;
+      o.x_px = m.x_px + static_cast<double>(s.x_px) - middle;
+      o.y_px = m.y_px + static_cast<double>(s.y_px) - middle;
+      o.amplitude_adu = s.amplitude_adu;
+      o.background_adu = s.background_adu;
+      o.sigma_x_px = s.sigma_x_px;
+      o.sigma_y_px = s.sigma_y_px;
+      o.sigma_x_sd_px = s.sigma_x_sd_px;
+      o.sigma_y_sd_px = s.sigma_y_sd_px;
+      o.sigma_px = mean_width(s.sigma_x_px, s.sigma_y_px);
+      o.chi_square = s.chi_square;
+      observations.push_back(o);
+    }
+    return observations;
+  }
+
+  void add_frame(SweepRecord& record, std::size_t place, double seconds, double z_nm,
+                 double stage_nm) {
+    // In steps, so that images are taken again.
+    const double light = 1 - 0.002 * std::round(500 * world_.bleached_share * seconds / 20);
+    std::vector<MarkerObservation> observations;
+    for (std::size_t i = 0; i < markers_.size(); ++i)
+      observations.push_back(
+          observe(i, world_.start_nm + z_nm, stage_nm, 1, std::max(light, 0.01)).front());
+    SweepFrame frame;
+    frame.seconds = seconds;
+    frame.markers = observations;
+    frame.units = units();
+    frame.has_lateral = true;
+    frame.lateral_nm = {stage_nm * world_.tilt_x_nm_per_um / 1000 + 0.3 * random_.normal(),
+                        stage_nm * world_.tilt_y_nm_per_um / 1000 + 0.3 * random_.normal()};
+    record.add(place, frame);
+  }
+
+  using test_scene = driftd::test::AxialScene;
+  SweepWorld world_;
+  simulator::Random random_;
+  std::vector<test_scene> scenes_;
+  std::vector<Marker> markers_;
+  std::vector<Seen> seen_;
+};
+
+}  // namespace driftd::control::test

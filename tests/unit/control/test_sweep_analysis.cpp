@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT
+#include "control/axial/calibration/sweep_analysis.hpp"
+
+#include <cmath>
+#include <set>
+#include <string>
+
+#include "support/catch.hpp"
+#include "unit/control/sweep_world.hpp"
+
+using namespace driftd::control;
+using driftd::control::test::SweepBench;
+using driftd::control::test::SweepWorld;
+
+namespace {
+
+constexpr SweepSettings kSettings{.range_nm = 500, .step_nm = 25, .frames_per_place = 8};
+
+SweepFindings found_in(const SweepWorld& world, const SweepSettings& settings = kSettings) {
+  SweepBench bench(world);
+  const SweepRecord record = bench.record(settings);
+  return analyse_sweep(record, {.method = world.method, .fits = bench.fits()});
+}
+
+/// The faults that a world may be refused for; 99: none.
+int fault_in(const SweepWorld& world, const SweepSettings& settings = kSettings) {
+  try {
+    (void)found_in(world, settings);
+  } catch (const CalibrationError& error) {
+    INFO(error.what());
+    CHECK(std::string(error.what()).size() > 20);
+    return static_cast<int>(error.fault);
+  }
+  return 99;
+}
+
+int of(CalibrationFault fault) {
+  return static_cast<int>(fault);
+}
+
+SweepWorld random_world(std::uint64_t seed) {
+  driftd::simulator::Random random(seed, 3);
+  const auto between = [&](double low, double high) {
+    return low + (high - low) * random.uniform();
+  };
+  SweepWorld world;
+  world.astigmatism_waves = between(0.06, 0.1) * (random.uniform() < 0.5 ? 1 : -1);
+  world.astigmatism_deg = between(-8, 8);
+  world.astigmatism_spread = between(0, 0.05);
+  world.coma_waves = between(0, 0.02);
+  world.spherical_waves = between(-0.02, 0.02);
+  world.markers = 4 + static_cast<std::size_t>(between(0, 8));
+  world.photons = between(1e4, 5e4);
+  world.tilt_nm_per_um = between(-4, 4);
+  world.start_nm = between(-100, 100);
+  world.drift_nm_per_s = between(-8, 8);
+  world.walk_nm = 2;
+  world.bleached_share = between(0, 0.04);
+  world.hysteresis_nm = between(0, 7);
+  world.tilt_x_nm_per_um = between(-20, 20);
+  world.tilt_y_nm_per_um = between(-20, 20);
+  world.seed = seed;
+  return world;
+}
+
+}  // namespace
+
+TEST_CASE("A sweep visits its start, both ways, and two steps, each but those down from below") {
+  const SweepPlan plan({.range_nm = 100, .step_nm = 25, .check_nm = 50});
+  CHECK(plan.steps() == 9);
+  CHECK(plan.farthest_nm() == 160);
+  double before = 0;
+  std::size_t up = 0, down = 0, starts = 0, checks = 0;
+  for (const SweepPlace& place : plan.places()) {
+    if (place.part == SweepPart::Down)
+      CHECK(place.z_nm < before);
+    else if (place.is_measured())
+      CHECK(place.z_nm > before);
+    if (place.part == SweepPart::Up || place.part == SweepPart::Down)
+      CHECK(place.z_nm == -100 + 25.0 * static_cast<double>(place.step));
+    before = place.z_nm;
+    up += place.part == SweepPart::Up, down += place.part == SweepPart::Down;
+    starts += place.part == SweepPart::Start, checks += place.part == SweepPart::Check;
+  }
+  CHECK(up == 9);
+  CHECK(down == 9);
+  CHECK(starts == 4);
+  CHECK(checks == 2);
+  CHECK(plan.places().back().z_nm == 0);
+}
+
+TEST_CASE("A sweep's curve has the stage's scale in random worlds, and tells what there is") {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const SweepWorld world = random_world(seed);
+    CAPTURE(seed, world.astigmatism_waves, world.hysteresis_nm, world.drift_nm_per_s);
+    SweepBench bench(world);
+    const SweepRecord record = bench.record(kSettings);
+    const SweepFindings found = analyse_sweep(record, {.fits = bench.fits()});
+    REQUIRE(found.curve);
+    // 16 exposures at nine heights leave 0.3 % of noise.
+    const double slope = bench.slope_of(found.curve->curve);
+    CHECK(std::abs(slope - 1) < 0.02);
+    // The sample's own walk is 2 nm in a second.
+    CHECK(std::abs(found.hysteresis_nm - world.hysteresis_nm) < 4);
+    CHECK(std::abs(found.drift_nm_per_s - world.drift_nm_per_s) < 1.5);
+    REQUIRE(found.tilt_nm_per_um);
+    CHECK(std::abs(found.tilt_nm_per_um->x - world.tilt_x_nm_per_um) < 2);
+    CHECK(std::abs(found.tilt_nm_per_um->y - world.tilt_y_nm_per_um) < 2);
+    CHECK(found.predicted_sd_nm < 4);
+    CHECK(found.picture.find("</svg>") != std::string::npos);
+  }
+}
+
+TEST_CASE("Worlds that a lock must not go by are refused for what is wrong with them") {
+  SweepWorld world;
+  const std::set<int> no_lens = {of(CalibrationFault::NoCurve), of(CalibrationFault::Range),
+                                 of(CalibrationFault::NoZ), of(CalibrationFault::Strangers)};
+  SECTION("none is wrong") {
+    CHECK(fault_in(world) == 99);
+  }
+  SECTION("the stage does not move") {
+    world.gain = 0;
+    world.drift_nm_per_s = 5;
+    CHECK(fault_in(world) == of(CalibrationFault::Still));
+  }
+  SECTION("there is no lens") {
+    world.astigmatism_waves = 0;
+    CHECK(no_lens.count(fault_in(world)) == 1);
+  }
+  SECTION("the lens is turned by 45 degrees") {
+    world.astigmatism_deg = 45;
+    CHECK(no_lens.count(fault_in(world)) == 1);
+  }
+  SECTION("hysteresis") {
+    world.hysteresis_nm = 25;
+    CHECK(fault_in(world) == of(CalibrationFault::Hysteresis));
+  }
+  SECTION("bleaching") {
+    world.bleached_share = 0.25;
+    CHECK(fault_in(world) == of(CalibrationFault::Light));
+  }
+  SECTION("drift") {
+    world.drift_nm_per_s = 25;
+    CHECK(fault_in(world) == of(CalibrationFault::Drift));
+  }
+  SECTION("the stage goes sideways") {
+    world.tilt_x_nm_per_um = 60;
+    world.tilt_y_nm_per_um = -60;
+    CHECK(fault_in(world) == of(CalibrationFault::StageTilt));
+  }
+  SECTION("too little light") {
+    world.markers = 2;
+    world.photons = 1500;
+    CHECK(fault_in(world) == of(CalibrationFault::Dim));
+  }
+  SECTION("the sample is far from the crossing") {
+    world.start_nm = 420;
+    CHECK(fault_in(world) == of(CalibrationFault::Range));
+  }
+  SECTION("the stage is slower than told") {
+    world.time_constant_s = 0.08;
+    CHECK(fault_in(world) == of(CalibrationFault::Moving));
+  }
+  SECTION("uneven steps") {
+    world.uneven_nm = 20;
+    CHECK(fault_in(world) == of(CalibrationFault::Uneven));
+  }
+  SECTION("loose markers") {
+    world.wobble_nm_per_um = 500;
+    CHECK(fault_in(world) == of(CalibrationFault::Wobble));
+  }
+  SECTION("the stage slips before the steps at the end") {
+    world.slip_nm = 25;
+    CHECK(fault_in(world) == of(CalibrationFault::Check));
+  }
+  SECTION("without a lens, through the focus") {
+    world.method = AxialMethod::Defocus;
+    world.astigmatism_waves = 0;
+    CHECK(fault_in(world) == of(CalibrationFault::BothSides));
+  }
+}
+
+TEST_CASE("Out of focus a sweep makes a curve of one side") {
+  SweepWorld world;
+  world.method = AxialMethod::Defocus;
+  world.astigmatism_waves = 0;
+  world.roi_px = 17;
+  world.start_nm = 550;
+  world.heights_nm = 20;
+  SweepBench bench(world);
+  const SweepRecord record = bench.record({.range_nm = 180, .step_nm = 15, .frames_per_place = 12});
+  const SweepFindings found =
+      analyse_sweep(record, {.method = AxialMethod::Defocus, .fits = bench.fits()});
+  REQUIRE(found.curve);
+  CHECK(std::abs(bench.slope_of(found.curve->curve) - 1) < 0.02);
+}
+
+TEST_CASE("A stage that goes another way than the curve until now says is told with its gain") {
+  SweepWorld world;
+  SweepBench bench(world);
+  const SweepFindings first =
+      analyse_sweep(bench.record(kSettings), {.method = world.method, .fits = bench.fits()});
+  CHECK_FALSE(first.gain_by_curve);
+  const BrightnessCurves before = curves_of(*first.curve);
+  world.gain = -0.8;
+  SweepBench other(world);
+  const SweepFindings second = analyse_sweep(
+      other.record(kSettings),
+      {.method = world.method, .fits = bench.fits(), .stage_gain = 1.0, .curve = &before});
+  REQUIRE(second.gain_by_curve);
+  CHECK(std::abs(*second.gain_by_curve - 1 / -0.8) < 0.04);
+  CHECK_FALSE(second.warnings.empty());
+}
+
+TEST_CASE("A reflected spot's slope and angle come out of the same sweep") {
+  const SweepPlan plan({.range_nm = 400, .step_nm = 50, .frames_per_place = 10});
+  const double slope = 1 / 42.0, angle = 0.6;  // px for a nanometre
+  driftd::simulator::Random random(5, 1);
+  const auto record_with = [&](double hysteresis_nm, double noise_px, double moves) {
+    SweepRecord record(plan, 0);
+    double seconds = 0;
+    for (std::size_t p = 0; p < plan.places().size(); ++p) {
+      const SweepPlace& place = plan.places()[p];
+      if (!place.is_measured()) continue;
+      for (int i = 0; i < place.frames; ++i) {
+        seconds += 0.01;
+        const double z = moves * (place.z_nm + 3 * seconds +
+                                  (place.part == SweepPart::Down ? 0.5 : -0.5) * hysteresis_nm);
+        SweepFrame frame;
+        frame.seconds = seconds;
+        frame.has_spot = true;
+        frame.spot_px = {100 + z * slope * std::cos(angle) + noise_px * random.normal(),
+                         200 + z * slope * std::sin(angle) + noise_px * random.normal()};
+        frame.spot_variance_px2 = noise_px * noise_px;
+        record.add(p, frame);
+      }
+    }
+    return record;
+  };
+  const SweepContext context{.method = AxialMethod::Reflection, .fits = {}, .source = ""};
+  const SweepFindings found = analyse_sweep(record_with(4, 0.01, 1), context);
+  REQUIRE(found.spot);
+  CHECK(std::abs(found.spot->nm_per_px / 42 - 1) < 0.02);
+  CHECK(std::abs(found.spot->angle_deg - 0.6 * 57.2958) < 1);
+  CHECK(std::abs(found.hysteresis_nm - 4) < 1);
+  CHECK(std::abs(found.predicted_sd_nm - 0.42) < 0.05);
+  CHECK_THROWS_AS(analyse_sweep(record_with(0, 0.01, 0), context), CalibrationError);
+  CHECK_THROWS_AS(analyse_sweep(record_with(20, 0.01, 1), context), CalibrationError);
+}
