@@ -15,6 +15,12 @@ namespace {
 using test::AxialPair;
 using test::AxialScene;
 
+/// Its fit is that of a marker at this height.
+void put_at(MarkerObservation& o, double z_nm) {
+  o.sigma_x_px = static_cast<float>(test::width_x_px(z_nm));
+  o.sigma_y_px = static_cast<float>(test::width_y_px(z_nm));
+}
+
 TEST_CASE("z is read within its standard deviation, whatever the markers' heights") {
   double chi_square = 0, witness_square = 0;
   int frames = 0;
@@ -76,9 +82,7 @@ TEST_CASE("a marker that moves in z against the others is an outlier in z, and i
   double worst_nm = 0;
   for (int frame = 100; frame < 700; ++frame) {
     auto o = scene.observe(frame, 0);
-    const double z_nm = scene.heights_nm[0] + 0.2 * (frame - 100);  // to 120 nm
-    o[0].sigma_x_px = static_cast<float>(test::width_x_px(z_nm));
-    o[0].sigma_y_px = static_cast<float>(test::width_y_px(z_nm));
+    put_at(o[0], scene.heights_nm[0] + 0.2 * (frame - 100));  // to 120 nm
     const AxialEstimate& z = pair.update(o);
     REQUIRE(z.valid);
     worst_nm = std::max(worst_nm, std::abs(z.z_nm));
@@ -88,6 +92,76 @@ TEST_CASE("a marker that moves in z against the others is an outlier in z, and i
   CHECK(pair.axial.results()[0].reason == AxialReason::Apart);
   CHECK(pair.axial.results()[0].residual_nm == Approx(120).margin(8));
   CHECK(worst_nm < 8);  // four standard deviations, and what it did before it was known
+}
+
+TEST_CASE("a marker that has jumped in z is apart from its first frame on") {
+  AxialScene scene({.markers = 9}, 17);
+  AxialPair pair(scene);
+  pair.take_reference(scene, 100);
+  auto o = scene.observe(100, 0);
+  put_at(o[3], scene.heights_nm[3] + 60);
+  pair.update(o);
+  const auto apart = [&](std::size_t i) {
+    return pair.axial.results()[i].reason == AxialReason::Apart;
+  };
+  for (std::size_t i = 0; i < 9; ++i) CHECK(apart(i) == (i == 3));
+  pair.update(scene.observe(101, 0));
+  CHECK_FALSE(apart(3));  // nobody remembers one frame
+}
+
+/// By 12 nm, which no robust mean leaves out: a marker that has gone sideways is another one.
+TEST_CASE("markers away from the others in x, y do not count in z") {
+  AxialScene scene({.markers = 9}, 18);
+  AxialPair pair(scene);
+  pair.take_reference(scene, 100);
+  double sum_nm = 0;
+  for (int frame = 100; frame < 200; ++frame) {
+    auto o = scene.observe(frame, 0);
+    for (std::size_t i = 0; i < 4; ++i) {
+      o[i].x_px += 3;
+      put_at(o[i], scene.heights_nm[i] + 12);
+    }
+    const AxialEstimate& z = pair.update(o);
+    REQUIRE(z.valid);
+    REQUIRE(z.markers_used <= 5);
+    REQUIRE(z.in_range == 5);
+    REQUIRE(pair.axial.results()[0].reason == AxialReason::Implausible);
+    sum_nm += z.z_nm;
+  }
+  CHECK(std::abs(sum_nm / 100) < 1.5);  // the references' errors; 12 * 4 / 9 with all of them
+}
+
+TEST_CASE("z needs as many markers within the range as are beyond it, and one more") {
+  const auto beyond = [](int count) {  // the others are far within
+    AxialScene scene({.markers = 12}, 19);
+    for (int i = 0; i < 12; ++i)
+      scene.heights_nm[static_cast<std::size_t>(i)] = i < count ? 60 : -200;
+    AxialPair pair(scene);
+    pair.take_reference(scene, 100);
+    const double end_nm = pair.curves.curves().front().upper_nm();
+    const AxialEstimate z = pair.update(scene.observe(100, end_nm));
+    CHECK(z.in_range == 12 - count);
+    CHECK(z.reason == (z.valid ? AxialReason::Measured : AxialReason::OutOfRange));
+    return z.valid;
+  };
+  CHECK(beyond(0));
+  CHECK(beyond(5));
+  CHECK_FALSE(beyond(6));
+  CHECK_FALSE(beyond(7));
+}
+
+TEST_CASE("too few markers make no zero of z: it waits for all that can be read") {
+  AxialScene scene({.markers = 8}, 20);
+  scene.heights_nm[0] = scene.heights_nm[1] = -600;  // within the range while the others are not
+  AxialPair pair(scene);
+  pair.take_reference(scene, 64, 900);
+  CHECK(pair.axial.estimate().in_range == 2);
+  CHECK_FALSE(pair.axial.estimate().valid);
+  for (int frame = 0; frame < 70; ++frame) pair.update(scene.observe(70 + frame, 150));
+  const AxialEstimate& z = pair.axial.estimate();
+  REQUIRE(z.valid);
+  CHECK(z.markers_used >= 5);  // of six: against these, those two have become wide
+  CHECK(z.z_nm == Approx(0).margin(8));
 }
 
 TEST_CASE("z has no effect on x and y") {
