@@ -4,7 +4,9 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <optional>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "config/names.hpp"
 #include "control/axial/calibration/sweep_analysis.hpp"
@@ -12,6 +14,14 @@
 
 namespace driftd::daemon {
 namespace {
+
+/// Clients take no text of more than one line.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream rest(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(rest, line);) lines.push_back(line);
+  return lines;
+}
 
 using nlohmann::json;
 
@@ -50,7 +60,8 @@ json result_of(const control::SweepFindings& f, const control::SweepSettings& sw
                             {"noise_nm", f.spot->noise_nm}};
     return result;
   }
-  result["curve"] = {{"text", control::curve_text(*f.curve)}, {"picture", f.picture}};
+  result["curve"] = {{"text", lines_of(control::curve_text(*f.curve))},
+                     {"picture", lines_of(f.picture)}};
   result["from_crossing_nm"] = f.from_crossing_nm;
   result["range_nm"] = {f.lower_nm, f.upper_nm};
   result["crossing_sigma_px"] = f.crossing_sigma_px;

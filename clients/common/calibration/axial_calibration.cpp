@@ -126,7 +126,12 @@ KeyValues gain_by_curve(const json& result) {
 CurveTexts curve_texts(const json& result) {
   const json curve = result.value("curve", json());
   if (!curve.is_object()) return {};
-  return {curve.at("text").get<std::string>(), curve.at("picture").get<std::string>()};
+  const auto text_of = [&](const char* name) {
+    std::string text;
+    for (const json& line : curve.at(name)) text += line.get<std::string>() + "\n";
+    return text;
+  };
+  return {text_of("text"), text_of("picture")};
 }
 
 }  // namespace driftd::clients

@@ -594,8 +594,8 @@ class Client:
         Returns
         -------
         result : dict
-            As docs/reference/protocol.md, "Calibrating z", has it; ``result["curve"]["text"]`` is the file of
-            ``axial.curve``.
+            As docs/reference/protocol.md, "Calibrating z", has it; ``"\\n".join(result["curve"]["text"])`` is
+            the file of ``axial.curve``.
 
         Raises
         ------
