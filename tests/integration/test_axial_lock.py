@@ -8,8 +8,9 @@ from harness import SOURCE, new_rig
 
 WORLD = (SOURCE / "config/examples/scenario-axial.yaml").read_text()
 CAMERA = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}  # the world's
-# 30 px/um of the world, and a stage that is a little faster than it is.
-AXIAL = {"method": "reflection", "hold": "true", "reflection": "{x_px: 128, y_px: 244, roi_px: 24, nm_per_px: 32}",
+STAGE = {"image_to_stage": "[[1, 0], [0, 1]]"}
+# 30 px/um of the world as 31.25, and a stage that is a little faster than it is.
+AXIAL = {"method": "reflection", "hold": "true", "reflection": "{x_px: 128, y_px: 243, roi_px: 24, nm_per_px: 32}",
          "stage": "{delay_us: 2500, resonance_hz: 100, damping: 0.7}"}
 
 
@@ -24,7 +25,8 @@ class AxialLock(unittest.TestCase):
 
     def start(self, **axial) -> None:
         self.rig.start_sim(WORLD)
-        self.rig.start_daemon(self.rig.config(camera=CAMERA, optics={"pixel_size_nm": 100}, axial={**AXIAL, **axial}))
+        self.rig.start_daemon(self.rig.config(camera=CAMERA, optics={"pixel_size_nm": 100}, stage=STAGE,
+                                             axial={**AXIAL, **axial}))
         self.rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
 
     def wait_z(self, state: str) -> dict:
@@ -49,7 +51,7 @@ class AxialLock(unittest.TestCase):
         reply = self.rig.client.request("move", dz_nm=80)[0]
         self.assertAlmostEqual(reply["z_nm"], 80)
         self.rig.sleep(2)
-        self.assertAlmostEqual(sum(self.truth_z(1)) / 500 - sum(at) / len(at), 80 * 32 * 30 / 1000, delta=3)
+        self.assertAlmostEqual(sum(self.truth_z(1)) / 500 - sum(at) / len(at), 80 * 1000 / (32 * 30), delta=3)
         self.rig.client.request("unlock", axes="z")
         self.assertEqual(self.rig.status()["state"], "locked")
         heard = self.rig.subscribe("correction", "axial").drain(1)

@@ -432,8 +432,6 @@ TEST_CASE("a value that is wrong by itself is told once, not in its combinations
       "f:1:48: control.range_limit_nm: found \"none\"; allowed a number above 0 up to 1000000 nm");
 }
 
-}  // namespace driftd::config
-
 TEST_CASE("z is held by a method, on a stage that moves it, within its range") {
   const auto with = [](const std::string& axial) {
     return mistakes_of("axial: {" + axial + "}\n");
@@ -450,3 +448,5 @@ TEST_CASE("z is held by a method, on a stage that moves it, within its range") {
   CHECK(with("step_limit_nm: 30, range_limit_nm: 20").find("axial.step_limit_nm: found 30 nm") !=
         std::string::npos);
 }
+
+}  // namespace driftd::config
