@@ -216,19 +216,103 @@ TEST_CASE("images may be taken while both locks hold still") {
   bench.frames(60);
   order_z(bench, Kind::Lock);
   const std::size_t z = bench.camera.script.size();
-  bench.frames(60);
+  // More than x and y may, less than z.
+  for (int i = 0; i < 60; ++i) bench.frames(1, {.z_nm = i % 2 == 0 ? 2.0 : -2.0});
+  bench.frames(1, {.drift_nm = {20, 0}});  // of x alone
+  bool seen = true;
+  bench.at_here([&] { seen = bench.newest_report().all_in_lock(); });
+  bench.frames(59, {.drift_nm = {20, 0}});
   order_z(bench, Kind::Unlock);
-  bench.frames(10);
+  bench.frames(10, {.drift_nm = {20, 0}});
   const LoopReport report = bench.run();
   const auto positions = bench.of("position");
-  REQUIRE(positions.size() == z + 70);
+  REQUIRE(positions.size() == z + 130);
   CHECK(positions[z - 1]["in_lock"] == true);
   CHECK(positions[z - 1]["in_lock_z"] == false);
   CHECK(positions[z + 5]["in_lock"] == false);  // z takes its reference
   CHECK(positions[z + 59]["in_lock"] == true);
   CHECK(positions[z + 59]["in_lock_z"] == true);
+  CHECK(positions[z + 60]["in_lock"] == false);
+  CHECK(positions[z + 60]["in_lock_z"] == true);
+  CHECK_FALSE(seen);
   CHECK(positions.back()["in_lock"] == true);
   CHECK(report.all_in_lock());
+}
+
+TEST_CASE("each lock keeps its own limits, after a reload, too") {
+  Bench bench;
+  measure_z(bench);
+  bench.config.control.range_limit_nm = 20;
+  bench.config.axial.step_limit_nm = 3;
+  bench.config.axial.rate_limit_nm_per_s = 1e6;
+  bench.config.axial.range_limit_nm = 120;
+  bench.command_here(Kind::Lock);
+  order_z(bench, Kind::Lock);
+  bench.frames(30);
+  bench.frames(40, {.drift_nm = {15, 0}, .z_nm = 80});  // beyond the range of x and y
+  bench.at_here([&bench] {
+    bench.config.axial.step_limit_nm = 2;
+    bench.reload();
+  });
+  const std::size_t reloaded = bench.camera.script.size();
+  bench.frames(60, {.drift_nm = {-15, 0}, .z_nm = 20});
+  const LoopReport report = bench.run();
+  CHECK(report.lock.state == control::LockState::Locked);
+  CHECK(report.z.lock.state == control::LockState::Locked);
+  const auto largest = [&](const char* topic, const char* key, bool after) {
+    double nm = 0;
+    for (const auto& c : bench.of(topic))
+      if ((c["frame_id"].get<std::size_t>() > reloaded) == after)
+        nm = std::max(nm, std::abs(c[key].get<double>()));
+    return nm;
+  };
+  CHECK(largest("correction", "delta_x_nm", false) == 5);
+  CHECK(largest("correction", "delta_x_nm", true) == 5);
+  CHECK(largest("axial", "delta_z_nm", false) == 3);
+  CHECK(largest("axial", "delta_z_nm", true) == 2);
+  CHECK(largest("axial", "total_z_nm", false) == Approx(80).margin(2));
+}
+
+TEST_CASE("what the driver of one stage says holds the lock of that stage, and is told as its") {
+  for (const AxisGroup group : {AxisGroup::Lateral, AxisGroup::Axial}) {
+    Bench bench;
+    measure_z(bench);
+    bench.command_here(Kind::Lock);
+    order_z(bench, Kind::Lock);
+    bench.frames(30);
+    bench.at_here(
+        [&bench, group] { bench.ports.of(group).stage_says = control::StageSays::Error; });
+    bench.frames(10);
+    const LoopReport report = bench.run();
+    const bool of_z = group == AxisGroup::Axial;
+    const LockReport& held = of_z ? report.z : report;
+    const LockReport& other = of_z ? static_cast<const LockReport&>(report) : report.z;
+    CHECK(held.lock.state == control::LockState::Holding);
+    CHECK(other.lock.state == control::LockState::Locked);
+    const auto newest = [](LockPorts& ports) {
+      LockChange change;
+      while (ports.lock_changes.pop(change)) continue;
+      return change;
+    };
+    const LockChange xy = newest(bench.ports), z = newest(bench.ports.z);
+    CHECK(xy.group == AxisGroup::Lateral);
+    CHECK(z.group == AxisGroup::Axial);
+    CHECK((of_z ? z : xy).state == control::LockState::Holding);
+    CHECK((of_z ? xy : z).state == control::LockState::Locked);
+  }
+}
+
+TEST_CASE("stale frames hold both locks") {
+  Bench bench;
+  measure_z(bench);
+  bench.command_here(Kind::Lock);
+  order_z(bench, Kind::Lock);
+  bench.frames(40);
+  bench.frames(20, {.late_ns = 200'000'000});
+  const LoopReport report = bench.run();
+  CHECK(report.lock.state == control::LockState::Holding);
+  CHECK(report.z.lock.state == control::LockState::Holding);
+  CHECK(report.z.lock.reason == report.lock.reason);
 }
 
 TEST_CASE("z is moved under its lock, and x and y stay") {
