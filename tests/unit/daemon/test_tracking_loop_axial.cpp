@@ -249,13 +249,13 @@ TEST_CASE("each lock keeps its own limits, after a reload, too") {
   bench.command_here(Kind::Lock);
   order_z(bench, Kind::Lock);
   bench.frames(30);
-  bench.frames(40, {.drift_nm = {15, 0}, .z_nm = 80});  // beyond the range of x and y
+  bench.frames(40, {.drift_nm = {18, 0}, .z_nm = 80});  // beyond the range of x and y
   bench.at_here([&bench] {
     bench.config.axial.step_limit_nm = 2;
     bench.reload();
   });
   const std::size_t reloaded = bench.camera.script.size();
-  bench.frames(60, {.drift_nm = {-15, 0}, .z_nm = 20});
+  bench.frames(60, {.drift_nm = {-18, 0}, .z_nm = 20});
   const LoopReport report = bench.run();
   CHECK(report.lock.state == control::LockState::Locked);
   CHECK(report.z.lock.state == control::LockState::Locked);
