@@ -256,7 +256,8 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
     const double total_nm = rules_[i].scale * correction.total_nm[i];
     const double delta_nm = rules_[i].scale * correction.delta_nm[i];
     Place& place = places_[i];
-    if (place_unknown_[i]) {
+    const bool unknown = std::exchange(place_unknown_[i], false);
+    if (unknown) {
       place.is_at(place.of_sensor(position_nm_[i]));
       place.offset_in_doubt = true;  // it may be another one there
       place.was_sent = false;
@@ -265,10 +266,10 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
       rest_[i].target_nm = place.base_nm;
       behind_nm_[i] = last_behind_nm_[i] = std::nullopt;
       zero_nm_[i] = place.base_nm - (total_nm - delta_nm);
+    }
+    if (new_lock) {
       fence_nm_[i] = place.base_nm;
-      place_unknown_[i] = false;
-    } else if (new_lock) {
-      zero_nm_[i] = fence_nm_[i] = place.base_nm;
+      if (!unknown) zero_nm_[i] = place.base_nm;
     }
     target.nm[i] = limit(i, zero_nm_[i] + total_nm, now_ns, target.limited[i]);
   }

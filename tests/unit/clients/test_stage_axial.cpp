@@ -363,6 +363,32 @@ TEST_CASE("a first correction that speaks of a far place takes z no farther than
   CHECK(bench.stage.place[0] == kStart_nm + 2000);
 }
 
+TEST_CASE("a z that somebody moves in mid-lock takes no new range with it", "[stage]") {
+  Bench bench("z");
+  bench.correct({Bench::z(0, 0)});
+  for (int i = 1; i <= 3; ++i) {
+    bench.run(500);
+    bench.stage.place[0] += 600;  // three times: 1800 of the 2000 nm of its range
+    bench.run(400);
+    bench.correct({Bench::z(0, 0)});
+    CHECK(bench.stage.place[0] == kStart_nm + 600 * i);
+  }
+  for (int i = 1; i <= 100; ++i) bench.correct({Bench::z(5.0 * i, 5)});
+  CHECK(bench.stage.place[0] == kStart_nm + 2000);
+  CHECK(bench.state(0) == "limit");
+  // Moved beyond it, z stays or comes back, and the next lock has a range of its own.
+  bench.run(500);
+  bench.stage.place[0] = kStart_nm + 2500;
+  bench.run(400);
+  bench.correct({Bench::z(505, 5)});
+  CHECK(bench.stage.place[0] == kStart_nm + 2500);
+  bench.correct({Bench::z(498, -7)});
+  CHECK(bench.stage.place[0] == Approx(kStart_nm + 2498));
+  bench.run(500);
+  bench.correct({Bench::z(5, 5, {{"lock_id", 3}})});
+  CHECK(bench.stage.place[0] == Approx(kStart_nm + 2503));
+}
+
 TEST_CASE("which controller which axis is of decides what is driven together", "[stage]") {
   const auto parts = [](const std::string& axes, const std::string& x, const std::string& y,
                         const std::string& z) {
