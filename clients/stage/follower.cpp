@@ -303,8 +303,10 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
   }
   // Near enough to every place where it may be.
   const double middle_nm = std::midpoint(place.lowest_nm, place.highest_nm);
-  const double kept_nm = std::clamp(target_nm, std::min(place.highest_nm - most_nm, middle_nm),
-                                    std::max(place.lowest_nm + most_nm, middle_nm));
+  double kept_nm = std::clamp(target_nm, std::min(place.highest_nm - most_nm, middle_nm),
+                              std::max(place.lowest_nm + most_nm, middle_nm));
+  // A place beyond an end that only may be is no reason to go beyond it.
+  if (rules.fenced) kept_nm = bounded(kept_nm, rules.from_nm, rules.to_nm);
   (by_rate ? limited.rate : limited.step) = kept_nm != target_nm;
   return kept_nm;
 }

@@ -389,6 +389,33 @@ TEST_CASE("a z that somebody moves in mid-lock takes no new range with it", "[st
   CHECK(bench.stage.place[0] == Approx(kStart_nm + 2503));
 }
 
+TEST_CASE("a z that comes back with a reading beyond its end is not sent beyond it", "[stage]") {
+  const bool high = GENERATE(false, true);
+  const double sign = high ? 1 : -1, end_nm = high ? kHighest_nm : kLowest_nm;
+  Follower follower(Group::Axial, std::array{config_of("z").z});
+  const std::array axes = {
+      Axis{.name = "z", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1, .closed_loop = true}};
+  std::int64_t now_ns = 1000 * kMs;
+  const auto move = [&](double total_nm, double delta_nm) {
+    now_ns += 2 * kMs;
+    Correction correction{.session = "a", .lock_id = 1, .expires_ns = now_ns + kMs};
+    correction.total_nm[0] = sign * total_nm;
+    correction.delta_nm[0] = sign * delta_nm;
+    const Target target = follower.plan(correction, now_ns);
+    follower.moved(target, now_ns);
+    return target.nm[0];
+  };
+  follower.connected(axes, {end_nm - sign * 10});
+  CHECK(move(4, 4) == Approx(end_nm - sign * 6));
+  follower.connected(axes, {end_nm + sign * 40});  // within a step: it is where it was, or there
+  CHECK(move(9, 5) == end_nm);
+  CHECK(move(-1, -10) == Approx(end_nm - sign * 4));  // by the rate limit
+  // Found outside by more, it may stay and come back.
+  follower.connected(axes, {end_nm + sign * 300});
+  CHECK(move(4, 5) == end_nm + sign * 300);
+  CHECK(move(-4, -8) == Approx(end_nm + sign * 297));
+}
+
 TEST_CASE("which controller which axis is of decides what is driven together", "[stage]") {
   const auto parts = [](const std::string& axes, const std::string& x, const std::string& y,
                         const std::string& z) {
