@@ -218,6 +218,34 @@ TEST_CASE("a target of z that is refused holds z alone", "[stage]") {
   CHECK(is(bench.stage.targets.back(), kStart_nm + 9, kStart_nm - 9, kStart_nm + 9));
 }
 
+TEST_CASE("z goes on being told apart until one of its targets is taken", "[stage]") {
+  // The daemon holds both locks for the refusal, and sends nothing until both are ready again.
+  Bench bench("xyz");
+  bench.correct({Bench::xy(1, 1), Bench::z(1, 1)});
+  bench.stage.refuses_z = true;
+  bench.correct({Bench::xy(2, 1), Bench::z(2, 1)});
+  REQUIRE(bench.state(0) == "error");
+  for (int i = 3; i < 8; ++i) {
+    bench.run(40'000);  // longer than any refusal is told
+    CHECK(bench.state(0) == "ready");
+    CHECK(bench.state(1) == "ready");
+    bench.correct({Bench::xy(i, 1), Bench::z(i, 1)});
+    CHECK(bench.state(0) == "ready");
+    CHECK(bench.state(1) == "error");
+    CHECK(bench.stage.place[0] == Approx(kStart_nm + i));
+  }
+  CHECK(bench.stage.place[2] == kStart_nm + 1);
+  CHECK(bench.all_boards[0].state().refused == 1);
+  bench.stage.refuses_z = false;
+  bench.run(40'000);
+  bench.correct({Bench::xy(8, 1), Bench::z(8, 1)});
+  bench.run(1);  // the controller has confirmed it
+  const std::size_t moves = bench.stage.targets.size();
+  bench.correct({Bench::xy(9, 1), Bench::z(9, 1)});
+  CHECK(bench.stage.targets.size() == moves + 1);
+  CHECK(is(bench.stage.targets.back(), kStart_nm + 9, kStart_nm - 9, kStart_nm + 9));
+}
+
 TEST_CASE("a sensor of z that tells nonsense leaves x and y", "[stage]") {
   Bench bench("xyz");
   bench.stage.noise_z_nm = 3000;
