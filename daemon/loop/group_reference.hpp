@@ -35,10 +35,11 @@ class LateralReference final : public GroupReference {
   bool is_possible() const noexcept override { return set_ != nullptr; }
   void begin(int frames) noexcept override { set_->estimator.begin_reference(frames); }
   int left() const noexcept override { return set_ ? set_->estimator.reference_left() : 0; }
+  /// That of z, too, unless z is engaged: its own lock sees to it then.
   void restart_average() noexcept override {
     if (!set_) return;
     set_->estimator.restart_average();
-    set_->axial.restart_average();
+    if (!set_->axial.keeps_zero()) set_->axial.restart_average();
   }
 
  private:
