@@ -4,6 +4,7 @@
 // Tracking loop; noexcept; no allocation.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "control/axial/reflection_estimator.hpp"
@@ -68,6 +69,11 @@ class AxialReference final : public GroupReference {
       reflection_->restart_average();
     else if (set_)
       set_->axial.restart_average();
+  }
+  /// Grows with each new zero of z.
+  std::uint32_t zeros() const noexcept {
+    if (reflection_ != nullptr) return reflection_->zeros();
+    return set_ ? set_->axial.zeros() : 0;
   }
   /// While z is engaged its zero stays, whatever x and y do with theirs.
   void keep(bool kept) noexcept {

@@ -469,6 +469,20 @@ TEST_CASE("a reflected spot is z by its place, from the markers' reference") {
   CHECK(positions[30]["valid"] == true);
 }
 
+TEST_CASE("a zero that x and y give to a reflected spot begins its figures anew") {
+  Bench bench;
+  reflect(bench, true);
+  bench.stage_obeys = false;
+  bench.frames(20);
+  bench.frames(100, {.drift_nm = {30, 0}});  // 12 nm of z, an rms of 2 nm over the last seconds
+  bench.command_here(LoopCommand::Kind::Lock);
+  bench.frames(15, {.drift_nm = {30, 0}});
+  const LoopReport report = bench.run();
+  CHECK(bench.of("position")[110]["z_nm"].get<double>() == Approx(-12).margin(0.5));
+  CHECK(report.z.drift.drift_nm.x == Approx(0).margin(0.5));
+  CHECK(report.z.rms_x_nm < 0.5);
+}
+
 TEST_CASE("without markers there may be z alone") {
   const auto report_after = [](daemon::test::ScriptedCamera::Step last) {
     Bench bench;
