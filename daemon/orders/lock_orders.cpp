@@ -49,15 +49,18 @@ void LockOrders::check_can_lock() const {
   }
   check_can_begin();
   const LockState state = lock_now().lock.state;
+  const bool of_z = settings_.group == AxisGroup::Axial;
   if (state == LockState::Fault) {
-    throw CommandRefused{Refusal::Refused,
-                         fmt::format("the lock{} is in `fault`: `driftctl reset` first",
-                                     settings_.group == AxisGroup::Axial ? " of z" : "")};
+    throw CommandRefused{
+        Refusal::Refused,
+        fmt::format("the lock{} is in `fault`: `driftctl reset` first", of_z ? " of z" : "")};
   }
   if (state == LockState::Calibrating) {
     throw CommandRefused{
         Refusal::Refused,
-        "the stage is being calibrated: lock when that is over, or end it by `driftctl unlock`"};
+        fmt::format("the stage{} is being calibrated: lock when that is over, or end it by "
+                    "`driftctl unlock{}`",
+                    of_z ? " of z" : "", of_z ? " --axes z" : "")};
   }
   if (state != LockState::Idle && state != LockState::Lost) {
     throw CommandRefused{Refusal::Refused, is_text() + " already"};
@@ -90,8 +93,10 @@ void LockOrders::check_can_begin() const {
 void LockOrders::calibrate(std::unique_ptr<StageRun> run, Answer answer, std::int64_t now_ns) {
   check_can_begin();
   if (lock_now().lock.state != LockState::Idle) {
-    throw CommandRefused{Refusal::Refused,
-                         is_text() + ": calibrate while it is `idle` (`driftctl unlock` first)"};
+    throw CommandRefused{
+        Refusal::Refused,
+        fmt::format("{}: calibrate while it is `idle` (`driftctl unlock{}` first)", is_text(),
+                    settings_.group == AxisGroup::Axial ? " --axes z" : "")};
   }
   at_start_over_ = true;
   LoopCommand command{.kind = Kind::Calibrate};

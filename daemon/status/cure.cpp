@@ -24,7 +24,7 @@ std::string of_axial_stage(const LockTrouble& t) {
            "curve's z is not the sample's (axial.curve)";
   if (!t.driver_reports)
     return "no driver of z is connected, or one that tells nothing of itself: start driftd-stage "
-           "with its axis z";
+           "with its axis z (`motion.axes: xyz`, or `z` for a driver of z alone)";
   return "see the power, servo and travel of the stage of z";
 }
 

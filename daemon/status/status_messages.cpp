@@ -121,6 +121,7 @@ json gate_json(const StatusInputs& in) {
   json now = gate_json(gate, current, in);
   now["in_lock"] = in.loop.all_in_lock() && current;
   if (gate.in_lock && current && now["in_lock"] == false) now["reason"] = "axial";
+  if (now["in_lock"] == true) now["reason"] = control::name_of(control::GateReason::InLock);
   now["residual_x_nm"] = number_or_null(gate.residual_nm.x, current);
   now["residual_y_nm"] = number_or_null(gate.residual_nm.y, current);
   return now;
