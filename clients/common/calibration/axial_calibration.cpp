@@ -79,7 +79,7 @@ std::vector<std::string> axial_findings(const json& result) {
     add_curve_lines(result, lines);
   lines.push_back(fmt::format("noise of z             {:.2f} nm in one frame, as a lock sees it",
                               result.at("predicted_sd_nm").get<double>()));
-  const json hysteresis = result.at("hysteresis_nm");
+  const json& hysteresis = result.at("hysteresis_nm");
   lines.push_back(fmt::format("hysteresis             {:+.1f} +- {:.1f} nm, down less up",
                               hysteresis.at("value").get<double>(),
                               hysteresis.at("sd").get<double>()));
