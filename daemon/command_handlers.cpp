@@ -213,14 +213,22 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
     lock_.lock(std::move(told), now_ns, interrupted_.resumption());
   };
   const auto lock_z = [&](Answer told) {
-    if (!resumes) return axial_->lock.lock(std::move(told), now_ns);
+    if (!resumes) {
+      interrupted_.forget_axial();
+      return axial_->lock.lock(std::move(told), now_ns);
+    }
     axial_->lock.check_can_lock();
     axial_->lock.lock(std::move(told), now_ns, interrupted_.axial_resumption());
   };
   if (axes && !axes->xy) return lock_z(std::move(answer));
   const bool z_too = axial_ && (resumes ? interrupted_.has_axial() : axial_->is_held());
   const bool with_z = axes ? axes->z : z_too;
-  if (!with_z) return lock_xy(std::move(answer));
+  if (!with_z) {
+    lock_xy(std::move(answer));
+    if (axes && resumes) interrupted_.forget_axial();
+    if (axes && axial_) axial_->lock.end_at_start();
+    return;
+  }
   // Of two, one that holds already is no obstacle to the other.
   if (lock_.lock_now().holds() && !axial_->lock.lock_now().holds())
     return lock_z(std::move(answer));
@@ -238,7 +246,10 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
 void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t now_ns) {
   allow_only(request, {"axes"});
   const auto axes = axes_of(request, axial_.has_value());
-  if (axes && !axes->xy) return axial_->lock.unlock(std::move(answer), now_ns);
+  if (axes && !axes->xy) {
+    interrupted_.forget_axial();
+    return axial_->lock.unlock(std::move(answer), now_ns);
+  }
   places_.give_up();
   const std::string forgotten = interrupted_.forget();
   answer = telling(forgotten, std::move(answer));
@@ -254,7 +265,10 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
 /// Of the locks that are not engaged; where one is and the other is idle, as if there were one.
 void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
   const bool z_waits = axial_ && !axial_->lock.lock_now().is_idle() && !axial_->lock.is_engaged();
-  if (z_waits && lock_.is_engaged()) return axial_->lock.reset(std::move(answer), now_ns);
+  if (z_waits && lock_.is_engaged()) {
+    axial_->lock.reset(std::move(answer), now_ns);
+    return interrupted_.forget_axial();
+  }
   answer = telling(interrupted_.name(), std::move(answer));
   if (z_waits) {
     const auto both = std::make_shared<BothAnswers>(std::move(answer));

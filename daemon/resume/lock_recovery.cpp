@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <variant>
 
 #include "daemon/orders/stage_limits.hpp"
 #include "daemon/resume/return_limits.hpp"
@@ -126,13 +127,22 @@ void LockRecovery::put_aside(const std::string& why) {
 std::string LockRecovery::forget() {
   std::string forgotten = name();
   phase_ = Phase::None;
+  axial_.reset();
   memory_.end();
   return forgotten;
+}
+
+void LockRecovery::forget_axial() {
+  axial_.reset();
+  if (!saved_ || !saved_->z) return;
+  saved_->z.reset();
+  if (phase_ != Phase::None) memory_.keep(*saved_);  // nor may a later daemon find it
 }
 
 /// Another lock holds the sample.
 void LockRecovery::end() {
   phase_ = Phase::None;
+  axial_.reset();
   memory_.forget();
 }
 
@@ -175,6 +185,7 @@ void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns) {
     raise(Level::Info, "lock_resumed",
           fmt::format("{}: locked again, the stage goes back to where it was held", headline()));
     axial_ = saved_->z;
+    axial_goes_ = loop.lock_id == own_lock_id_;
     axial_until_ns_ = 0;
     phase_ = Phase::None;
     return;
@@ -188,23 +199,35 @@ void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns) {
   if (state == LockState::Idle) go_back(lock, now_ns);
 }
 
-/// Once x and y are held again, z goes back, too, within a while in which it has to be measured.
+/// Once x and y went back by themselves, z does, too, within a while in which it has to be
+/// measured. Where a command had them go back, z waits for its own.
 void LockRecovery::resume_axial(LockOrders* z, std::int64_t now_ns) {
   constexpr std::int64_t kPatienceNs = 5'000'000'000;
   if (!axial_) return;
+  if (!loop_.report().holds()) return axial_.reset();
   if (z == nullptr || !z->lock_now().is_idle()) return axial_.reset();  // somebody ordered it
-  if (z->pending()) return;
+  if (!axial_goes_ || z->pending()) return;
   if (axial_until_ns_ == 0) axial_until_ns_ = now_ns + kPatienceNs;
+  const bool is_late = now_ns >= axial_until_ns_;
   try {
-    z->lock([](const Outcome&) {}, now_ns, axial_resumption());
+    const LockResumption resumption = axial_resumption();
+    if (is_late) return offer_axial("the tracking loop does not take the order");
+    z->lock([](const Outcome&) {}, now_ns, resumption);
   } catch (const CommandRefused& refused) {
-    if (now_ns < axial_until_ns_) return;
-    events_.raise(
-        Level::Warning, "lock_interrupted",
-        "z is not held again: " + refused.text + ". `driftctl lock --axes z` holds it where it is",
-        nlohmann::json::object());
-    axial_.reset();
+    if (is_late) offer_axial(refused.text);
   }
+}
+
+/// From now on z goes back by command alone. @param why  a part of a sentence
+void LockRecovery::offer_axial(const std::string& why) {
+  axial_goes_ = false;
+  const bool waits_at_start = config_.lock.at_start && config_.axial.hold;
+  events_.raise(Level::Warning, "lock_interrupted",
+                "z is not held again: " + why +
+                    ". `driftctl lock --resume --axes z` goes back there, `driftctl lock --axes z` "
+                    "holds it where it is, `driftctl unlock --axes z` forgets the place" +
+                    (waits_at_start ? ". Until that is decided lock.at_start waits with z" : ""),
+                nlohmann::json::object());
 }
 
 LockResumption LockRecovery::axial_resumption() const {
@@ -298,7 +321,11 @@ void LockRecovery::go_back(LockOrders& lock, std::int64_t now_ns) {
   if (!asks_because_.empty() || !waits_for().empty()) return;
   next_try_ns_ = now_ns + kRetryNs;
   try {
-    lock.lock([](const Outcome&) {}, now_ns, resumption());
+    const auto taken = [this](const Outcome& outcome) {
+      if (const auto* reply = std::get_if<Reply>(&outcome))
+        own_lock_id_ = reply->fields.value("lock_id", std::uint64_t{0});
+    };
+    lock.lock(taken, now_ns, resumption());
   } catch (const CommandRefused&) {  // an order is under way, or the stage is not ready: again soon
   }
 }

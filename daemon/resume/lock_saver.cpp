@@ -204,6 +204,10 @@ bool LockSaver::is_final() const {
   return written_ && state == state_ && (state == LockState::Lost || state == LockState::Fault);
 }
 
+void LockSaver::keep(const SavedLock& lock) {
+  if (writer_) writer_->write(lock);
+}
+
 void LockSaver::forget() {
   written_ = false;
   if (writer_) writer_->remove();
