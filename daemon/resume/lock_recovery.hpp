@@ -5,6 +5,7 @@
 // sample, or it is forgotten. Housekeeping thread; nothing here waits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -93,7 +94,11 @@ class LockRecovery {
 
   void follow(LockOrders& lock, std::int64_t now_ns);
   void resume_axial(LockOrders* z, std::int64_t now_ns);
+  std::string axial_not_by_itself() const;
   void offer_axial(const std::string& why);
+  std::ptrdiff_t same_zeros() const noexcept;
+  void follow_axial() noexcept;
+  void forget_other_z();
   void tell_axial_travel();
   void take_lost();
   void search_anew();
@@ -144,11 +149,12 @@ class LockRecovery {
   std::optional<Vec2> witnessed_nm_;  ///< the total, by the stage's driver
   std::optional<Vec2> travel_told_nm_;
   std::int64_t next_try_ns_ = 0;
-  std::uint64_t own_lock_id_ = 0;    ///< of the lock that goes back by itself; 0: none
-  std::optional<SavedAxial> axial_;  ///< to be gone back to, while x and y are held again
-  bool axial_goes_ = false;          ///< by itself
-  std::int64_t axial_until_ns_ = 0;  ///< 0: not begun
-  bool axial_travel_told_ = false;
+  std::string z_reading_;                     ///< by which its markers have references of z
+  std::uint64_t own_lock_id_ = 0;             ///< of the lock that goes back by itself; 0: none
+  std::optional<SavedAxial> axial_;           ///< to be gone back to, while x and y are held again
+  bool axial_goes_ = false;                   ///< by itself
+  std::int64_t axial_until_ns_ = 0;           ///< 0: not begun
+  std::optional<double> axial_travelled_nm_;  ///< by whatever z was read; none: it is told
 };
 
 }  // namespace driftd::daemon
