@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -120,6 +121,15 @@ class BothAnswers {
   Answer answer_;
   std::optional<Outcome> xy_, z_;
 };
+
+/// Gives an order whose refusal is its answer: the other of two is to be given all the same.
+void order_anyway(Answer answer, const std::function<void(Answer)>& order) {
+  try {
+    order(answer);
+  } catch (const CommandRefused& refused) {
+    answer(refused);
+  }
+}
 
 }  // namespace
 
@@ -258,8 +268,10 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
   lock_.withhold();
   axial_->lock.withhold();
   const auto both = std::make_shared<BothAnswers>(std::move(answer));
-  lock_.unlock([both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
-  axial_->lock.unlock([both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
+  order_anyway([both](const Outcome& outcome) { both->of_xy(outcome); },
+               [&](Answer told) { lock_.unlock(std::move(told), now_ns); });
+  order_anyway([both](const Outcome& outcome) { both->of_z(outcome); },
+               [&](Answer told) { axial_->lock.unlock(std::move(told), now_ns); });
 }
 
 /// Of the locks that are not engaged; where one is and the other is idle, as if there were one.
@@ -273,7 +285,8 @@ void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
   if (z_waits) {
     const auto both = std::make_shared<BothAnswers>(std::move(answer));
     lock_.reset([both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
-    axial_->lock.reset([both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
+    order_anyway([both](const Outcome& outcome) { both->of_z(outcome); },
+                 [&](Answer told) { axial_->lock.reset(std::move(told), now_ns); });
   } else {
     lock_.reset(std::move(answer), now_ns);
   }
@@ -300,12 +313,18 @@ void CommandHandlers::move(const Json& request, Answer answer, std::int64_t now_
   }
   if (!moves.z) return moves_.order(*moves.xy, std::move(answer), now_ns);
   if (!moves.xy) return axial_->moves.order(*moves.z, std::move(answer), now_ns);
-  axial_->moves.check(*moves.z);  // both, or neither
+  // To a place both go, or neither; whatever keeps one from it, the other stops or goes home.
+  const bool each = moves.of_any || moves.xy->kind == MoveRequest::Kind::Stop;
+  if (!each) axial_->moves.check(*moves.z);
   const auto both = std::make_shared<BothAnswers>(std::move(answer));
-  moves_.order(
-      *moves.xy, [both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
-  axial_->moves.order(
-      *moves.z, [both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
+  const auto order_xy = [&](Answer told) { moves_.order(*moves.xy, std::move(told), now_ns); };
+  const Answer of_xy = [both](const Outcome& outcome) { both->of_xy(outcome); };
+  if (each)
+    order_anyway(of_xy, order_xy);
+  else
+    order_xy(of_xy);
+  order_anyway([both](const Outcome& outcome) { both->of_z(outcome); },
+               [&](Answer told) { axial_->moves.order(*moves.z, std::move(told), now_ns); });
 }
 
 /// In the ranges of camera.exposure_us and camera.gain_db; the camera's are narrower.
