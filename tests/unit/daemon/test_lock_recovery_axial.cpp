@@ -202,9 +202,6 @@ TEST_CASE("z does not go back to another zero") {
   f.see_z(25);
   f.turns(30, 200);
   CHECK(f.order_of_z() == nullptr);  // that is over, but by command
-  CHECK(f.refusal() == "z is not measured now");
-  f.see_z(25);
-  f.turn();
   CHECK(f.refusal().empty());
   CHECK(f.run->count("lock_interrupted") == told);
 }
