@@ -299,8 +299,10 @@ TEST_CASE("z is unlocked, and x and y are stopped, whatever refuses that to the 
   f.state(AxisGroup::Lateral) = f.state(AxisGroup::Axial) = LockState::Locked;
   f.played.tell();
   f.loop.refresh();
+  MoveRequest stop;
+  stop.kind = MoveRequest::Kind::Stop;
   f.z_moves.order(
-      {.kind = MoveRequest::Kind::Stop}, [](const Outcome&) {}, 1000);
+      stop, [](const Outcome&) {}, 1000);
   const json stopped = f.reply({{"command", "move"}, {"stop", true}});
   CHECK_THAT(stopped["z"]["refused"].get<std::string>(), contains("another move"));
   CHECK(stopped["state"] == "locked");
