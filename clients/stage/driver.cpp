@@ -375,7 +375,7 @@ void Driver::corrections(std::span<const std::string> messages) {
       orders.push_back({.one = &one, .correction = *std::move(correction)});
   }
   // A controller may refuse all targets of a move for one of them.
-  const bool apart = std::ranges::any_of(groups_, &Followed::refuses);
+  const bool apart = std::ranges::any_of(groups_, &Followed::apart);
   try {
     if (!apart) return carry_out(std::move(orders));
     for (Order& order : orders) carry_out({std::move(order)});
@@ -386,8 +386,11 @@ void Driver::corrections(std::span<const std::string> messages) {
 
 void Driver::settle() {
   if (!call([&] { return stage_.prepare(); })) return take_back();
-  for (Followed& one : groups_)
-    if (std::exchange(one.unconfirmed, false)) recover(one);
+  for (Followed& one : groups_) {
+    if (!std::exchange(one.unconfirmed, false)) continue;
+    one.apart = false;
+    recover(one);
+  }
 }
 
 void Driver::carry_out(std::vector<Order> orders) {
@@ -540,6 +543,7 @@ void Driver::refuse(std::span<Followed* const> ones, const std::string& why) {
   std::vector<Followed*> newly;
   for (Followed* const one : ones) {
     one->refused_ns = clock_();
+    one->apart = true;
     one->board.lock_is_over.store(false);
     one->board.update([&](DriverState& state) {
       if (!one->refuses) state.refusal = {};

@@ -53,6 +53,7 @@ class Driver {
     std::string told_refusal = {};
     std::int64_t told_ignored_ns = 0;
     bool refuses = false;
+    bool apart = false;        ///< a target was refused, and none taken since: it moves alone
     bool last_told = true;     ///< it was in the last move
     bool unconfirmed = false;  ///< a target was sent, which prepare() may say was not taken
     int halves = 0;            ///< targets in a row that came too late for some controller

@@ -256,7 +256,8 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
     const double total_nm = rules_[i].scale * correction.total_nm[i];
     const double delta_nm = rules_[i].scale * correction.delta_nm[i];
     Place& place = places_[i];
-    if (place_unknown_[i]) {
+    const bool unknown = std::exchange(place_unknown_[i], false);
+    if (unknown) {
       place.is_at(place.of_sensor(position_nm_[i]));
       place.offset_in_doubt = true;  // it may be another one there
       place.was_sent = false;
@@ -265,10 +266,10 @@ Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
       rest_[i].target_nm = place.base_nm;
       behind_nm_[i] = last_behind_nm_[i] = std::nullopt;
       zero_nm_[i] = place.base_nm - (total_nm - delta_nm);
+    }
+    if (new_lock) {
       fence_nm_[i] = place.base_nm;
-      place_unknown_[i] = false;
-    } else if (new_lock) {
-      zero_nm_[i] = fence_nm_[i] = place.base_nm;
+      if (!unknown) zero_nm_[i] = place.base_nm;
     }
     target.nm[i] = limit(i, zero_nm_[i] + total_nm, now_ns, target.limited[i]);
   }
@@ -302,8 +303,10 @@ double Follower::limit(std::size_t axis, double wanted_nm, std::int64_t now_ns,
   }
   // Near enough to every place where it may be.
   const double middle_nm = std::midpoint(place.lowest_nm, place.highest_nm);
-  const double kept_nm = std::clamp(target_nm, std::min(place.highest_nm - most_nm, middle_nm),
-                                    std::max(place.lowest_nm + most_nm, middle_nm));
+  double kept_nm = std::clamp(target_nm, std::min(place.highest_nm - most_nm, middle_nm),
+                              std::max(place.lowest_nm + most_nm, middle_nm));
+  // A place beyond an end that only may be is no reason to go beyond it.
+  if (rules.fenced) kept_nm = bounded(kept_nm, rules.from_nm, rules.to_nm);
   (by_rate ? limited.rate : limited.step) = kept_nm != target_nm;
   return kept_nm;
 }

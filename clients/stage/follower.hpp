@@ -175,7 +175,7 @@ class Follower {
   bool under_way_ = false;    ///< a target was sent, and not answered
   bool rest_unseen_ = false;  ///< the stage was not seen at rest since the last move
   PerAxis zero_nm_{};
-  PerAxis fence_nm_{};  ///< where the axis was when that zero was taken
+  PerAxis fence_nm_{};  ///< where the axis was at its lock's first correction
   std::optional<PerAxis> last_nm_;
   std::optional<std::int64_t> last_ns_;  ///< when last_nm_ was taken
   std::optional<std::string> session_;

@@ -115,6 +115,7 @@ class AxialEstimator {
   int reference_left() const noexcept;
   /// The zero stays, whatever x and y do with theirs: z is held.
   void keep_zero(bool kept) noexcept { kept_ = kept; }
+  bool keeps_zero() const noexcept { return kept_; }
 
   /// Of the last frame.
   const AxialEstimate& estimate() const noexcept { return estimate_; }

@@ -37,6 +37,7 @@ void ReflectionEstimator::take(const Look& look, int frames) noexcept {
                   .variance_px2 = sum_.variance_px2 / n / n,
                   .sigma_px = sum_.sigma_px / n,
                   .light = sum_.light / n};
+    ++zeros_;
   }
   averaged_ = 0;
   restart(referenced_ ? 0 : frames);
@@ -96,6 +97,7 @@ const AxialEstimate& ReflectionEstimator::update(const ReflectionSettings& setti
   if (!referenced_ && (left_ == 0 || own_)) {  // for now
     referenced_ = true;
     reference_ = look;
+    ++zeros_;
   }
   const bool alone = left_ > 0;
   if (alone || (!kept_ && follower_.taking()) || complete) {

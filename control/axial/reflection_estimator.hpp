@@ -4,6 +4,8 @@
 // first frames. Owned by the tracking loop; no allocation; noexcept.
 #pragma once
 
+#include <cstdint>
+
 #include "control/axial/axial_estimator.hpp"
 #include "control/axial/reference_follower.hpp"
 
@@ -45,6 +47,7 @@ class ReflectionEstimator {
   void begin_reference(int frames) noexcept;
   int reference_left() const noexcept { return own_ ? left_ : 0; }
   void keep_zero(bool kept) noexcept { kept_ = kept; }
+  std::uint32_t zeros() const noexcept { return zeros_; }
 
  private:
   /// A frame's spot, or the sums or means over frames.
@@ -61,6 +64,7 @@ class ReflectionEstimator {
   bool referenced_ = false;
   int left_ = kFirstReferenceFrames;  ///< of a reference of its own; 0: it takes none
   int taken_ = 0;
+  std::uint32_t zeros_ = 0;
   Look sum_;
   Look reference_;      ///< its light is a slow average
   double mean_px_ = 0;  ///< of the last frames, of which there are averaged_

@@ -4,6 +4,7 @@
 // Tracking loop; noexcept; no allocation.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "control/axial/reflection_estimator.hpp"
@@ -35,10 +36,11 @@ class LateralReference final : public GroupReference {
   bool is_possible() const noexcept override { return set_ != nullptr; }
   void begin(int frames) noexcept override { set_->estimator.begin_reference(frames); }
   int left() const noexcept override { return set_ ? set_->estimator.reference_left() : 0; }
+  /// That of z, too, unless z is engaged: its own lock sees to it then.
   void restart_average() noexcept override {
     if (!set_) return;
     set_->estimator.restart_average();
-    set_->axial.restart_average();
+    if (!set_->axial.keeps_zero()) set_->axial.restart_average();
   }
 
  private:
@@ -67,6 +69,11 @@ class AxialReference final : public GroupReference {
       reflection_->restart_average();
     else if (set_)
       set_->axial.restart_average();
+  }
+  /// Grows with each new zero of z.
+  std::uint32_t zeros() const noexcept {
+    if (reflection_ != nullptr) return reflection_->zeros();
+    return set_ ? set_->axial.zeros() : 0;
   }
   /// While z is engaged its zero stays, whatever x and y do with theirs.
   void keep(bool kept) noexcept {

@@ -194,7 +194,7 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
   std::int64_t measured_ns = 0;
   if (z_) z_reference_.keep(!z_->is_idle());
   const bool took_z = z_reference_.left() > 0;
-  const std::uint32_t z_zeros = set_ ? set_->axial.zeros() : 0;
+  const std::uint32_t z_zeros = z_reference_.zeros();
   if (set_) {
     measure(frame);
     measured_ns = ports_.clock();
@@ -211,7 +211,7 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
   z_drift_ = control::as_drift(result.axial);
   if (z_ && z_reference_.is_possible()) {
     facts.z.drift = &z_drift_;
-    const bool by_xy = z_->is_idle() && set_ && set_->axial.zeros() != z_zeros;
+    const bool by_xy = z_->is_idle() && set_ && z_reference_.zeros() != z_zeros;
     const bool completed = by_xy || (took_z && z_reference_.left() == 0);
     facts.z.new_reference = z_->sees_new_reference(completed, z_drift_);
   }

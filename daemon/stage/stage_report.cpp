@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -43,6 +44,10 @@ class Fields {
   }
 
   bool has(const char* key) const { return object_.contains(key) && !object_.at(key).is_null(); }
+  /// Null, too.
+  bool names_any(std::initializer_list<const char*> keys) const {
+    return std::ranges::any_of(keys, [this](const char* key) { return object_.contains(key); });
+  }
 
   /// A line: what a log shows must not look like two.
   std::string text(const char* key, bool required = false) const {
@@ -152,8 +157,8 @@ const char* name_of(DriverState state) noexcept {
 
 bool StageReport::is_of(AxisGroup group) const noexcept {
   const auto is_z = [](const StageAxis& axis) { return axis.axis == "z"; };
-  if (group == AxisGroup::Axial) return std::ranges::any_of(axes, is_z);
-  return axes.empty() || !std::ranges::all_of(axes, is_z);
+  if (group == AxisGroup::Axial) return axes.empty() ? names_z : std::ranges::any_of(axes, is_z);
+  return axes.empty() ? names_xy || !names_z : !std::ranges::all_of(axes, is_z);
 }
 
 StageReport read_stage_report(const json& request) {
@@ -176,6 +181,8 @@ StageReport read_stage_report(const json& request) {
   report.z_session = fields.text("z_session");
   report.z_lock_id = fields.count("z_lock_id");
   report.total_z_nm = fields.number("total_z_nm", -kMaxNm, kMaxNm);
+  report.names_xy = fields.names_any({"session", "lock_id", "total_x_nm", "total_y_nm"});
+  report.names_z = fields.names_any({"z_session", "z_lock_id", "total_z_nm"});
   report.carried_out = fields.count("carried_out");
   report.ignored = fields.count("ignored");
   report.refused = fields.count("refused");

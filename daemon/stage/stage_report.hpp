@@ -49,6 +49,7 @@ struct StageReport {
   std::string z_session;
   std::uint64_t z_lock_id = 0;
   std::optional<double> total_z_nm;
+  bool names_xy = false, names_z = false;  ///< it has a key of theirs, if only with null
   std::uint64_t carried_out = 0, ignored = 0, refused = 0;
   double rate_hz = 0;      ///< moves in the last second
   double max_rate_hz = 0;  ///< 0: not known
@@ -57,8 +58,8 @@ struct StageReport {
     std::optional<double> p50_us, p99_us, max_us;
   } latency;
 
-  /// Whether it tells of the stage of this group: of the axes that it names or, where it names
-  /// none, of x and y.
+  /// Whether it tells of the stage of this group: by its axes or, where it lists none, as before a
+  /// driver's first connection, by its keys; without either, of x and y.
   bool is_of(AxisGroup group) const noexcept;
 };
 

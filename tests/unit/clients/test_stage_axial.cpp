@@ -218,6 +218,34 @@ TEST_CASE("a target of z that is refused holds z alone", "[stage]") {
   CHECK(is(bench.stage.targets.back(), kStart_nm + 9, kStart_nm - 9, kStart_nm + 9));
 }
 
+TEST_CASE("z goes on being told apart until one of its targets is taken", "[stage]") {
+  // The daemon holds both locks for the refusal, and sends nothing until both are ready again.
+  Bench bench("xyz");
+  bench.correct({Bench::xy(1, 1), Bench::z(1, 1)});
+  bench.stage.refuses_z = true;
+  bench.correct({Bench::xy(2, 1), Bench::z(2, 1)});
+  REQUIRE(bench.state(0) == "error");
+  for (int i = 3; i < 8; ++i) {
+    bench.run(40'000);  // longer than any refusal is told
+    CHECK(bench.state(0) == "ready");
+    CHECK(bench.state(1) == "ready");
+    bench.correct({Bench::xy(i, 1), Bench::z(i, 1)});
+    CHECK(bench.state(0) == "ready");
+    CHECK(bench.state(1) == "error");
+    CHECK(bench.stage.place[0] == Approx(kStart_nm + i));
+  }
+  CHECK(bench.stage.place[2] == kStart_nm + 1);
+  CHECK(bench.all_boards[0].state().refused == 1);
+  bench.stage.refuses_z = false;
+  bench.run(40'000);
+  bench.correct({Bench::xy(8, 1), Bench::z(8, 1)});
+  bench.run(1);  // the controller has confirmed it
+  const std::size_t moves = bench.stage.targets.size();
+  bench.correct({Bench::xy(9, 1), Bench::z(9, 1)});
+  CHECK(bench.stage.targets.size() == moves + 1);
+  CHECK(is(bench.stage.targets.back(), kStart_nm + 9, kStart_nm - 9, kStart_nm + 9));
+}
+
 TEST_CASE("a sensor of z that tells nonsense leaves x and y", "[stage]") {
   Bench bench("xyz");
   bench.stage.noise_z_nm = 3000;
@@ -361,6 +389,59 @@ TEST_CASE("a first correction that speaks of a far place takes z no farther than
   Bench bench("z");
   for (int i = 0; i < 2000; ++i) bench.correct({Bench::z(0, i == 0 ? 1e6 : 0)});
   CHECK(bench.stage.place[0] == kStart_nm + 2000);
+}
+
+TEST_CASE("a z that somebody moves in mid-lock takes no new range with it", "[stage]") {
+  Bench bench("z");
+  bench.correct({Bench::z(0, 0)});
+  for (int i = 1; i <= 3; ++i) {
+    bench.run(500);
+    bench.stage.place[0] += 600;  // three times: 1800 of the 2000 nm of its range
+    bench.run(400);
+    bench.correct({Bench::z(0, 0)});
+    CHECK(bench.stage.place[0] == kStart_nm + 600 * i);
+  }
+  for (int i = 1; i <= 100; ++i) bench.correct({Bench::z(5.0 * i, 5)});
+  CHECK(bench.stage.place[0] == kStart_nm + 2000);
+  CHECK(bench.state(0) == "limit");
+  // Moved beyond it, z stays or comes back, and the next lock has a range of its own.
+  bench.run(500);
+  bench.stage.place[0] = kStart_nm + 2500;
+  bench.run(400);
+  bench.correct({Bench::z(505, 5)});
+  CHECK(bench.stage.place[0] == kStart_nm + 2500);
+  bench.correct({Bench::z(498, -7)});
+  CHECK(bench.stage.place[0] == Approx(kStart_nm + 2498));
+  bench.run(500);
+  bench.correct({Bench::z(5, 5, {{"lock_id", 3}})});
+  CHECK(bench.stage.place[0] == Approx(kStart_nm + 2503));
+}
+
+TEST_CASE("a z that comes back with a reading beyond its end is not sent beyond it", "[stage]") {
+  const bool high = GENERATE(false, true);
+  const double sign = high ? 1 : -1, end_nm = high ? kHighest_nm : kLowest_nm;
+  Follower follower(Group::Axial, std::array{config_of("z").z});
+  const std::array axes = {
+      Axis{.name = "z", .min_nm = 0, .max_nm = 100'000, .resolution_nm = 0.1, .closed_loop = true}};
+  std::int64_t now_ns = 1000 * kMs;
+  const auto move = [&](double total_nm, double delta_nm) {
+    now_ns += 2 * kMs;
+    Correction correction{.session = "a", .lock_id = 1, .expires_ns = now_ns + kMs};
+    correction.total_nm[0] = sign * total_nm;
+    correction.delta_nm[0] = sign * delta_nm;
+    const Target target = follower.plan(correction, now_ns);
+    follower.moved(target, now_ns);
+    return target.nm[0];
+  };
+  follower.connected(axes, {end_nm - sign * 10});
+  CHECK(move(4, 4) == Approx(end_nm - sign * 6));
+  follower.connected(axes, {end_nm + sign * 40});  // within a step: it is where it was, or there
+  CHECK(move(9, 5) == end_nm);
+  CHECK(move(-1, -10) == Approx(end_nm - sign * 4));  // by the rate limit
+  // Found outside by more, it may stay and come back.
+  follower.connected(axes, {end_nm + sign * 300});
+  CHECK(move(4, 5) == end_nm + sign * 300);
+  CHECK(move(-4, -8) == Approx(end_nm + sign * 297));
 }
 
 TEST_CASE("which controller which axis is of decides what is driven together", "[stage]") {

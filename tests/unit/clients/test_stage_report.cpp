@@ -40,6 +40,18 @@ DriverState connected() {
 
 }  // namespace
 
+TEST_CASE("a report before the first connection tells whose it is by its keys", "[stage]") {
+  for (const Group group : {Group::Lateral, Group::Axial}) {
+    Introduction who = kIntroduction;
+    who.group = group;
+    const json said = json::parse(report_json(who, {}, {}, 0, false, 77));
+    CHECK(said["axes"].empty());
+    const daemon::StageReport read = daemon::read_stage_report(said);
+    CHECK(read.is_of(daemon::AxisGroup::Axial) == (group == Group::Axial));
+    CHECK(read.is_of(daemon::AxisGroup::Lateral) == (group == Group::Lateral));
+  }
+}
+
 TEST_CASE("a report is complete in itself", "[stage]") {
   DriverState state = connected();
   state.session = "5be1c0ffee123457";

@@ -44,6 +44,21 @@ TEST_CASE("the reflected spot is z by its place along its line") {
   CHECK(estimate.frame_z_nm == Approx(800));
 }
 
+TEST_CASE("each zero of the reflected spot is counted, and nothing else") {
+  ReflectionEstimator z = referenced();
+  const std::uint32_t zeros = z.zeros();
+  CHECK(zeros > 0);
+  for (int i = 0; i < 5; ++i) z.update(kSettings, kSpot, nullptr);
+  CHECK(z.zeros() == zeros);
+  z.begin_reference(3);
+  z.update(kSettings, kSpot, nullptr);  // a provisional one
+  CHECK(z.zeros() == zeros + 1);
+  for (int i = 0; i < 2; ++i) z.update(kSettings, kSpot, nullptr);
+  CHECK(z.zeros() == zeros + 2);
+  for (int i = 0; i < 5; ++i) z.update(kSettings, kSpot, nullptr);
+  CHECK(z.zeros() == zeros + 2);
+}
+
 TEST_CASE("a bead in the region of the reflection is no z") {
   ReflectedSpot bead = kSpot;
   bead.light = 0.4 * kSpot.light;

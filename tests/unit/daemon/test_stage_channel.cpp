@@ -465,6 +465,54 @@ TEST_CASE("a driver of x and y and one of z are heard side by side, one of all f
   CHECK(f.played.ports.z.stage_says.load() == StageSays::Limit);
 }
 
+TEST_CASE("a driver of z that was never connected takes nothing from x and y") {
+  Fixture f;
+  StageChannel z(f.config, "this", f.played.ports, f.loop, f.told.log, AxisGroup::Axial);
+  const auto take = [&](const json& request) {
+    return take_stage_report(request, f.channel, &z, f.now_ns);
+  };
+  json of_z = report("fedcba9876543210", "disconnected");
+  for (const char* key : {"session", "lock_id", "total_x_nm", "total_y_nm"}) of_z.erase(key);
+  for (const char* key : {"z_session", "z_lock_id", "total_z_nm"}) of_z[key] = nullptr;
+  of_z["axes"] = json::array();
+  take(of_z);
+  CHECK(f.says() == StageSays::Nothing);
+  CHECK(f.played.ports.z.stage_says.load() == StageSays::Error);
+  CHECK_NOTHROW(take(report()));  // not busy
+  CHECK(f.says() == StageSays::Ready);
+  f.now_ns += 600 * kMs;
+  z.turn(f.now_ns);
+  CHECK(f.says() == StageSays::Ready);
+  CHECK(f.played.ports.z.stage_says.load() == StageSays::Silent);
+}
+
+TEST_CASE("a report that lists no axes is of those whose keys it has") {
+  json bare = report();
+  for (const char* key : {"axes", "session", "lock_id", "total_x_nm", "total_y_nm"})
+    bare.erase(key);
+  const auto is_of = [&](std::initializer_list<const char*> keys, json axes = json::array()) {
+    json request = bare;
+    for (const char* key : keys) request[key] = nullptr;
+    request["axes"] = std::move(axes);
+    const StageReport read = read_stage_report(request);
+    std::string groups;
+    if (read.is_of(AxisGroup::Lateral)) groups += "xy";
+    if (read.is_of(AxisGroup::Axial)) groups += "z";
+    return groups;
+  };
+  CHECK(read_stage_report(bare).is_of(AxisGroup::Lateral));
+  CHECK_FALSE(read_stage_report(bare).is_of(AxisGroup::Axial));
+  CHECK(is_of({}) == "xy");
+  for (const char* key : {"session", "lock_id", "total_x_nm", "total_y_nm"}) {
+    CHECK(is_of({key}) == "xy");
+    CHECK(is_of({key, "total_z_nm"}) == "xyz");
+  }
+  for (const char* key : {"z_session", "z_lock_id", "total_z_nm"}) CHECK(is_of({key}) == "z");
+  // Axes that are listed decide.
+  CHECK(is_of({"total_z_nm"}, {{{"axis", "x"}}}) == "xy");
+  CHECK(is_of({"total_x_nm"}, {{{"axis", "z"}}}) == "z");
+}
+
 TEST_CASE("where z is not held, a report of z is one of the stage") {
   Fixture f;
   json of_z = report();

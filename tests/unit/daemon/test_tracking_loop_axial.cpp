@@ -189,6 +189,33 @@ TEST_CASE("what is bad for z holds z alone, and the reverse") {
   }
 }
 
+TEST_CASE("a jump of x and y begins no average of z anew while z is held") {
+  for (const bool held : {true, false}) {
+    Bench bench;
+    measure_z(bench);
+    bench.config.control.coast_nm = 0;
+    bench.config.drift.average_frames = 8;
+    bench.command_here(Kind::Lock);
+    if (held) order_z(bench, Kind::Lock);
+    bench.frames(40);
+    bench.frames(10, {.drift_nm = {80, 0}});
+    bench.run();
+    const auto positions = bench.of("position");
+    REQUIRE(positions.size() == 50);
+    REQUIRE(positions.back()["state"] == "holding");
+    REQUIRE(positions.back()["z_state"] == (held ? "locked" : "idle"));
+    // A single frame is more than twice as uncertain as the mean of eight.
+    const auto before_nm = positions[38]["z_sd_nm"].get<double>();
+    for (std::size_t i = 42; i < 50; ++i) {
+      const auto sd_nm = positions[i]["z_sd_nm"].get<double>();
+      if (held)
+        CHECK(sd_nm < 1.3 * before_nm);
+      else
+        CHECK(sd_nm > 1.5 * before_nm);
+    }
+  }
+}
+
 TEST_CASE("a stage of z that goes the other way is held, and not driven away") {
   Bench bench;
   measure_z(bench);
@@ -249,13 +276,13 @@ TEST_CASE("each lock keeps its own limits, after a reload, too") {
   bench.command_here(Kind::Lock);
   order_z(bench, Kind::Lock);
   bench.frames(30);
-  bench.frames(40, {.drift_nm = {15, 0}, .z_nm = 80});  // beyond the range of x and y
+  bench.frames(40, {.drift_nm = {18, 0}, .z_nm = 80});  // beyond the range of x and y
   bench.at_here([&bench] {
     bench.config.axial.step_limit_nm = 2;
     bench.reload();
   });
   const std::size_t reloaded = bench.camera.script.size();
-  bench.frames(60, {.drift_nm = {-15, 0}, .z_nm = 20});
+  bench.frames(60, {.drift_nm = {-18, 0}, .z_nm = 20});
   const LoopReport report = bench.run();
   CHECK(report.lock.state == control::LockState::Locked);
   CHECK(report.z.lock.state == control::LockState::Locked);
@@ -440,6 +467,20 @@ TEST_CASE("a reflected spot is z by its place, from the markers' reference") {
   CHECK(positions[30]["z_nm"].get<double>() == Approx(-6).margin(0.5));
   CHECK(positions[30]["z_sd_nm"].get<double>() < 2);
   CHECK(positions[30]["valid"] == true);
+}
+
+TEST_CASE("a zero that x and y give to a reflected spot begins its figures anew") {
+  Bench bench;
+  reflect(bench, true);
+  bench.stage_obeys = false;
+  bench.frames(20);
+  bench.frames(100, {.drift_nm = {30, 0}});  // 12 nm of z, an rms of 2 nm over the last seconds
+  bench.command_here(LoopCommand::Kind::Lock);
+  bench.frames(15, {.drift_nm = {30, 0}});
+  const LoopReport report = bench.run();
+  CHECK(bench.of("position")[110]["z_nm"].get<double>() == Approx(-12).margin(0.5));
+  CHECK(report.z.drift.drift_nm.x == Approx(0).margin(0.5));
+  CHECK(report.z.rms_x_nm < 0.5);
 }
 
 TEST_CASE("without markers there may be z alone") {
