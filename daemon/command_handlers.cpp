@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -121,6 +122,15 @@ class BothAnswers {
   std::optional<Outcome> xy_, z_;
 };
 
+/// Gives an order whose refusal is its answer: the other of two is to be given all the same.
+void order_anyway(Answer answer, const std::function<void(Answer)>& order) {
+  try {
+    order(answer);
+  } catch (const CommandRefused& refused) {
+    answer(refused);
+  }
+}
+
 }  // namespace
 
 void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t now_ns) {
@@ -213,14 +223,22 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
     lock_.lock(std::move(told), now_ns, interrupted_.resumption());
   };
   const auto lock_z = [&](Answer told) {
-    if (!resumes) return axial_->lock.lock(std::move(told), now_ns);
+    if (!resumes) {
+      interrupted_.forget_axial();
+      return axial_->lock.lock(std::move(told), now_ns);
+    }
     axial_->lock.check_can_lock();
     axial_->lock.lock(std::move(told), now_ns, interrupted_.axial_resumption());
   };
   if (axes && !axes->xy) return lock_z(std::move(answer));
   const bool z_too = axial_ && (resumes ? interrupted_.has_axial() : axial_->is_held());
   const bool with_z = axes ? axes->z : z_too;
-  if (!with_z) return lock_xy(std::move(answer));
+  if (!with_z) {
+    lock_xy(std::move(answer));
+    if (axes && resumes) interrupted_.forget_axial();
+    if (axes && axial_) axial_->lock.end_at_start();
+    return;
+  }
   // Of two, one that holds already is no obstacle to the other.
   if (lock_.lock_now().holds() && !axial_->lock.lock_now().holds())
     return lock_z(std::move(answer));
@@ -238,7 +256,10 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
 void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t now_ns) {
   allow_only(request, {"axes"});
   const auto axes = axes_of(request, axial_.has_value());
-  if (axes && !axes->xy) return axial_->lock.unlock(std::move(answer), now_ns);
+  if (axes && !axes->xy) {
+    interrupted_.forget_axial();
+    return axial_->lock.unlock(std::move(answer), now_ns);
+  }
   places_.give_up();
   const std::string forgotten = interrupted_.forget();
   answer = telling(forgotten, std::move(answer));
@@ -247,19 +268,25 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
   lock_.withhold();
   axial_->lock.withhold();
   const auto both = std::make_shared<BothAnswers>(std::move(answer));
-  lock_.unlock([both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
-  axial_->lock.unlock([both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
+  order_anyway([both](const Outcome& outcome) { both->of_xy(outcome); },
+               [&](Answer told) { lock_.unlock(std::move(told), now_ns); });
+  order_anyway([both](const Outcome& outcome) { both->of_z(outcome); },
+               [&](Answer told) { axial_->lock.unlock(std::move(told), now_ns); });
 }
 
 /// Of the locks that are not engaged; where one is and the other is idle, as if there were one.
 void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
   const bool z_waits = axial_ && !axial_->lock.lock_now().is_idle() && !axial_->lock.is_engaged();
-  if (z_waits && lock_.is_engaged()) return axial_->lock.reset(std::move(answer), now_ns);
+  if (z_waits && lock_.is_engaged()) {
+    axial_->lock.reset(std::move(answer), now_ns);
+    return interrupted_.forget_axial();
+  }
   answer = telling(interrupted_.name(), std::move(answer));
   if (z_waits) {
     const auto both = std::make_shared<BothAnswers>(std::move(answer));
     lock_.reset([both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
-    axial_->lock.reset([both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
+    order_anyway([both](const Outcome& outcome) { both->of_z(outcome); },
+                 [&](Answer told) { axial_->lock.reset(std::move(told), now_ns); });
   } else {
     lock_.reset(std::move(answer), now_ns);
   }
@@ -286,12 +313,18 @@ void CommandHandlers::move(const Json& request, Answer answer, std::int64_t now_
   }
   if (!moves.z) return moves_.order(*moves.xy, std::move(answer), now_ns);
   if (!moves.xy) return axial_->moves.order(*moves.z, std::move(answer), now_ns);
-  axial_->moves.check(*moves.z);  // both, or neither
+  // To a place both go, or neither; whatever keeps one from it, the other stops or goes home.
+  const bool each = moves.of_any || moves.xy->kind == MoveRequest::Kind::Stop;
+  if (!each) axial_->moves.check(*moves.z);
   const auto both = std::make_shared<BothAnswers>(std::move(answer));
-  moves_.order(
-      *moves.xy, [both](const Outcome& outcome) { both->of_xy(outcome); }, now_ns);
-  axial_->moves.order(
-      *moves.z, [both](const Outcome& outcome) { both->of_z(outcome); }, now_ns);
+  const auto order_xy = [&](Answer told) { moves_.order(*moves.xy, std::move(told), now_ns); };
+  const Answer of_xy = [both](const Outcome& outcome) { both->of_xy(outcome); };
+  if (each)
+    order_anyway(of_xy, order_xy);
+  else
+    order_xy(of_xy);
+  order_anyway([both](const Outcome& outcome) { both->of_z(outcome); },
+               [&](Answer told) { axial_->moves.order(*moves.z, std::move(told), now_ns); });
 }
 
 /// In the ranges of camera.exposure_us and camera.gain_db; the camera's are narrower.

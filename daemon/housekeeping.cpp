@@ -241,10 +241,10 @@ void Housekeeping::turn(int patience_ms) {
   z_stage_.turn(monotonic_ns());
   stage_memory_.turn();
   places_.turn(monotonic_ns());
-  for (LockOrders* lock : {&lock_, &z_lock_}) {
-    lock->hold_back_at_start(interrupted_.asks() || places_.was_asked() || markers_.are_chosen());
-    lock->turn(monotonic_ns());
-  }
+  const bool is_asked_first = interrupted_.asks() || places_.was_asked() || markers_.are_chosen();
+  lock_.hold_back_at_start(is_asked_first);
+  z_lock_.hold_back_at_start(is_asked_first || interrupted_.asks_axial());
+  for (LockOrders* lock : {&lock_, &z_lock_}) lock->turn(monotonic_ns());
   moves_.turn(monotonic_ns());
   z_moves_.turn(monotonic_ns());
   interrupted_.turn(lock_, monotonic_ns(), &z_lock_);

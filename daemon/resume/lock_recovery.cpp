@@ -7,7 +7,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
+#include <variant>
 
 #include "daemon/orders/stage_limits.hpp"
 #include "daemon/resume/return_limits.hpp"
@@ -44,12 +46,9 @@ std::string duration(double s) {
 void LockRecovery::take(std::optional<SavedLock> saved) {
   saved_ = std::move(saved);
   if (!saved_) return;
-  if (!saved_->z || saved_->z->reading.empty() || saved_->z->reading != axial_reading(config_)) {
-    saved_->z.reset();
-    // Of another curve they would be another z.
-    for (SavedMarker& marker : saved_->markers)
-      marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
-  }
+  z_reading_ = saved_->z ? saved_->z->reading : "";
+  if (saved_->z) axial_travelled_nm_ = saved_->z->travelled_nm + saved_->z->total_nm;
+  forget_other_z();
   phase_ = Phase::Searching;
   if (const auto age = age_s(); age && *age > kOldest_s) {
     raise(Level::Warning, "state_ignored",
@@ -61,12 +60,21 @@ void LockRecovery::take(std::optional<SavedLock> saved) {
   raise(Level::Warning, "lock_interrupted", text());
 }
 
+/// Of another curve the markers' references would be another z.
+void LockRecovery::forget_other_z() {
+  if (!z_reading_.empty() && z_reading_ == axial_reading(config_)) return;
+  saved_->z.reset();
+  for (SavedMarker& marker : saved_->markers)
+    marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
+}
+
 /// Takes a lock that this daemon has lost: its markers are in use, with its references. Frames
 /// count from the loss on.
 void LockRecovery::take_lost() {
   const control::Lock& lock = loop_.report().lock;
   if (lock.state != LockState::Lost || !memory_.is_wanted()) return;
   saved_ = memory_.saved();
+  z_reading_ = axial_reading(config_);
   phase_ = Phase::Found;
   lost_here_ = is_ours_ = true;
   since_ns_ = lock.since_ns;
@@ -91,6 +99,7 @@ std::string LockRecovery::otherwise() const {
 
 const SavedLock* LockRecovery::wanted(bool anew) {
   const bool decided = phase_ == Phase::Found || phase_ == Phase::Absent;
+  if (phase_ != Phase::None) forget_other_z();
   if (anew && decided) return otherwise().empty() ? &*saved_ : nullptr;
   if (phase_ != Phase::Searching || camera_.info().width_px <= 0) return nullptr;
   if (const std::string other = otherwise(); !other.empty()) {
@@ -126,13 +135,22 @@ void LockRecovery::put_aside(const std::string& why) {
 std::string LockRecovery::forget() {
   std::string forgotten = name();
   phase_ = Phase::None;
+  axial_.reset();
   memory_.end();
   return forgotten;
+}
+
+void LockRecovery::forget_axial() {
+  axial_.reset();
+  if (!saved_ || !saved_->z) return;
+  saved_->z.reset();
+  if (phase_ != Phase::None) memory_.keep(*saved_);  // nor may a later daemon find it
 }
 
 /// Another lock holds the sample.
 void LockRecovery::end() {
   phase_ = Phase::None;
+  axial_.reset();
   memory_.forget();
 }
 
@@ -165,6 +183,7 @@ void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns) {
   if (state != LockState::Referencing && !held) at_place_ = false;
   if (phase_ == Phase::None) take_lost();
   if (phase_ == Phase::None) return;
+  if (lost_here_) follow_axial();
   if (state == LockState::Referencing) {
     replaced_ = !goes_back;
     return;
@@ -175,6 +194,7 @@ void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns) {
     raise(Level::Info, "lock_resumed",
           fmt::format("{}: locked again, the stage goes back to where it was held", headline()));
     axial_ = saved_->z;
+    axial_goes_ = loop.lock_id == own_lock_id_;
     axial_until_ns_ = 0;
     phase_ = Phase::None;
     return;
@@ -188,23 +208,57 @@ void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns) {
   if (state == LockState::Idle) go_back(lock, now_ns);
 }
 
-/// Once x and y are held again, z goes back, too, within a while in which it has to be measured.
+/// z may be held on where x and y were lost.
+void LockRecovery::follow_axial() noexcept {
+  const LockReport& z = loop_.report().z;
+  if (!saved_->z || !z.holds() || z.lock_id != saved_->z->lock_id) return;
+  saved_->z->total_nm = z.total_nm.x;
+  saved_->z->set_nm = z.move.set_nm.x;
+}
+
+/// Once x and y went back by themselves, z does, too, within a while in which it has to be
+/// measured. Where a command had them go back, z waits for its own.
 void LockRecovery::resume_axial(LockOrders* z, std::int64_t now_ns) {
   constexpr std::int64_t kPatienceNs = 5'000'000'000;
   if (!axial_) return;
+  if (!loop_.report().holds()) return axial_.reset();
   if (z == nullptr || !z->lock_now().is_idle()) return axial_.reset();  // somebody ordered it
-  if (z->pending()) return;
+  if (!axial_goes_ || z->pending()) return;
   if (axial_until_ns_ == 0) axial_until_ns_ = now_ns + kPatienceNs;
+  const bool is_late = now_ns >= axial_until_ns_;
   try {
-    z->lock([](const Outcome&) {}, now_ns, axial_resumption());
+    const LockResumption resumption = axial_resumption();
+    if (is_late) return offer_axial("the tracking loop does not take the order");
+    if (const std::string why = axial_not_by_itself(); !why.empty()) return offer_axial(why);
+    z->lock([](const Outcome&) {}, now_ns, resumption);
   } catch (const CommandRefused& refused) {
-    if (now_ns < axial_until_ns_) return;
-    events_.raise(
-        Level::Warning, "lock_interrupted",
-        "z is not held again: " + refused.text + ". `driftctl lock --axes z` holds it where it is",
-        nlohmann::json::object());
-    axial_.reset();
+    if (is_late) offer_axial(refused.text);
   }
+}
+
+/// Why only a command may have z go back; "" where it may by itself. It has not_by_itself()'s rule.
+std::string LockRecovery::axial_not_by_itself() const {
+  const auto age = age_s();
+  if (!age) return "the clock does not tell how long ago that was";
+  const double moved_nm = loop_.report().z.drift.drift_nm.x - axial_->set_nm;
+  const double allowed_nm = config_.axial.max_jump_nm + config_.axial.max_drift_nm_per_s * *age;
+  if (std::abs(moved_nm) <= allowed_nm) return {};
+  return fmt::format(
+      "the sample is {:+.0f} nm from where it was held, and axial.max_jump_nm and "
+      "axial.max_drift_nm_per_s allow {:.0f} nm",
+      moved_nm, allowed_nm);
+}
+
+/// From now on z goes back by command alone. @param why  a part of a sentence
+void LockRecovery::offer_axial(const std::string& why) {
+  axial_goes_ = false;
+  const bool waits_at_start = config_.lock.at_start && config_.axial.hold;
+  events_.raise(Level::Warning, "lock_interrupted",
+                "z is not held again: " + why +
+                    ". `driftctl lock --resume --axes z` goes back there, `driftctl lock --axes z` "
+                    "holds it where it is, `driftctl unlock --axes z` forgets the place" +
+                    (waits_at_start ? ". Until that is decided lock.at_start waits with z" : ""),
+                nlohmann::json::object());
 }
 
 LockResumption LockRecovery::axial_resumption() const {
@@ -217,13 +271,12 @@ LockResumption LockRecovery::axial_resumption() const {
         "no lock of z was interrupted whose references are known: a new one takes a new "
         "zero");
   const LoopReport& loop = loop_.report();
-  const auto knows_z = [](const SavedMarker& marker) {
-    return marker.reference.trusted && std::isfinite(marker.reference.z_nm) &&
-           marker.role == control::MarkerRole::Tracking;
-  };
-  if (std::ranges::count_if(saved_->markers, knows_z) < config_.drift.min_markers)
-    throw refuse("too few markers had a reference of z");
+  if (!axial_) resumption();  // throws where x and y could not go back either
+  if (axial_reading(config_) != z->reading)
+    throw refuse("z is read by another curve than when it was held");
   if (!loop.sees_drift(AxisGroup::Axial)) throw refuse("z is not measured now");
+  if (same_zeros() < config_.drift.min_markers)
+    throw refuse("too few markers have the reference of z now that they had when it was held");
   const double moved_nm = loop.z.drift.drift_nm.x - z->set_nm;
   const double way_nm = -config_.axial_stage.gain * moved_nm;
   if (const auto passed = limit_passed(config_.axial, z->carried_nm + z->total_nm + way_nm,
@@ -235,12 +288,25 @@ LockResumption LockRecovery::axial_resumption() const {
           .set_nm = {z->set_nm, 0}};
 }
 
+/// How many markers that z is measured by have the reference of z that they were saved with.
+std::ptrdiff_t LockRecovery::same_zeros() const noexcept {
+  const MarkersReport& markers = loop_.markers();
+  const auto has_same = [this](const MarkersReport::Entry& entry) {
+    return entry.marker.role == control::MarkerRole::Tracking &&
+           std::ranges::any_of(saved_->markers, [&entry](const SavedMarker& saved) {
+             return saved.id == entry.marker.id && saved.reference.trusted &&
+                    saved.reference.z_nm == entry.reference.z_nm;  // NaN: none, and not the same
+           });
+  };
+  return std::ranges::count_if(std::span(markers.entries).first(markers.count), has_same);
+}
+
 /// As tell_travel(), of the stage of z.
 void LockRecovery::tell_axial_travel() {
-  if (!saved_->z || axial_travel_told_ || loop_.report().z.lock_id != 0) return;
+  if (!axial_travelled_nm_ || loop_.report().z.lock_id != 0) return;
   LoopCommand command{.kind = LoopCommand::Kind::Travelled, .group = AxisGroup::Axial};
-  command.travelled_nm = {saved_->z->travelled_nm + saved_->z->total_nm, 0};
-  if (loop_.send(std::move(command))) axial_travel_told_ = true;
+  command.travelled_nm = {*axial_travelled_nm_, 0};
+  if (loop_.send(std::move(command))) axial_travelled_nm_.reset();
 }
 
 /// A lock that was to take its place did not engage: its markers have other references by now.
@@ -298,7 +364,11 @@ void LockRecovery::go_back(LockOrders& lock, std::int64_t now_ns) {
   if (!asks_because_.empty() || !waits_for().empty()) return;
   next_try_ns_ = now_ns + kRetryNs;
   try {
-    lock.lock([](const Outcome&) {}, now_ns, resumption());
+    const auto taken = [this](const Outcome& outcome) {
+      if (const auto* reply = std::get_if<Reply>(&outcome))
+        own_lock_id_ = reply->fields.value("lock_id", std::uint64_t{0});
+    };
+    lock.lock(taken, now_ns, resumption());
   } catch (const CommandRefused&) {  // an order is under way, or the stage is not ready: again soon
   }
 }

@@ -5,6 +5,7 @@
 // sample, or it is forgotten. Housekeeping thread; nothing here waits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -63,6 +64,8 @@ class LockRecovery {
   /// A command says that neither it nor the lock of this daemon is wanted any more.
   /// @returns `name()` of before
   std::string forget();
+  /// A command says the same of z alone.
+  void forget_axial();
   /// The lock that was begun is one at a place, which goes back to what it knows by itself.
   void give_way() noexcept { at_place_ = true; }
   /// Whether it waits for its markers or its return: at start, nothing else is locked meanwhile.
@@ -71,7 +74,11 @@ class LockRecovery {
   /// way
   LockResumption resumption() const;
   /// Whether z was held, too, by markers whose references were kept.
-  bool has_axial() const noexcept { return phase_ != Phase::None && saved_->z.has_value(); }
+  bool has_axial() const noexcept {
+    return axial_ || (phase_ != Phase::None && saved_->z.has_value());
+  }
+  /// Whether z waits for its return, after that of x and y: it is not locked at start meanwhile.
+  bool asks_axial() const noexcept { return axial_.has_value(); }
   /// The same as resumption() for the lock of z. @throws CommandRefused
   LockResumption axial_resumption() const;
   /// Tells what is new, and goes back by itself where that is wanted.
@@ -87,6 +94,11 @@ class LockRecovery {
 
   void follow(LockOrders& lock, std::int64_t now_ns);
   void resume_axial(LockOrders* z, std::int64_t now_ns);
+  std::string axial_not_by_itself() const;
+  void offer_axial(const std::string& why);
+  std::ptrdiff_t same_zeros() const noexcept;
+  void follow_axial() noexcept;
+  void forget_other_z();
   void tell_axial_travel();
   void take_lost();
   void search_anew();
@@ -137,9 +149,12 @@ class LockRecovery {
   std::optional<Vec2> witnessed_nm_;  ///< the total, by the stage's driver
   std::optional<Vec2> travel_told_nm_;
   std::int64_t next_try_ns_ = 0;
-  std::optional<SavedAxial> axial_;  ///< to be gone back to, as x and y are again
-  std::int64_t axial_until_ns_ = 0;  ///< 0: not begun
-  bool axial_travel_told_ = false;
+  std::string z_reading_;                     ///< by which its markers have references of z
+  std::uint64_t own_lock_id_ = 0;             ///< of the lock that goes back by itself; 0: none
+  std::optional<SavedAxial> axial_;           ///< to be gone back to, while x and y are held again
+  bool axial_goes_ = false;                   ///< by itself
+  std::int64_t axial_until_ns_ = 0;           ///< 0: not begun
+  std::optional<double> axial_travelled_nm_;  ///< by whatever z was read; none: it is told
 };
 
 }  // namespace driftd::daemon

@@ -5,6 +5,7 @@
 #include <spdlog/fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <exception>
 #include <utility>
@@ -24,6 +25,15 @@ using Level = EventLog::Level;
 bool is_plain(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
          c == '_' || c == '.';
+}
+
+/// FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
+constexpr std::uint64_t kHashBegin = 0xcbf29ce484222325;
+std::uint64_t hash_with(std::uint64_t hash, double value) noexcept {
+  constexpr std::uint64_t kPrime = 0x100000001b3;
+  const auto bits = std::bit_cast<std::uint64_t>(value);
+  for (int shift = 0; shift < 64; shift += 8) hash = (hash ^ (bits >> shift & 0xff)) * kPrime;
+  return hash;
 }
 
 }  // namespace
@@ -62,10 +72,15 @@ std::map<std::string, std::string> meaning_of(const config::Config& config,
 
 std::string axial_reading(const config::Config& config) {
   if (!config.axial.by_widths() || !config.axial.read) return {};
-  const control::WidthCurve& curve = config.axial.read->curves().front();
-  return fmt::format("{} {} {} {} {}", config::text_of(config.axial.method),
-                     config.axial.curve.string(), curve.knots().size(), curve.lower_nm(),
-                     curve.upper_nm());
+  const std::vector<control::WidthCurve>& curves = config.axial.read->curves();
+  std::uint64_t hash = kHashBegin;
+  for (const control::WidthCurve& curve : curves)
+    for (const control::WidthCurve::Knot& knot : curve.knots())
+      for (const double value : {knot.z_nm, knot.sigma_x_px, knot.sigma_y_px, knot.dimness})
+        hash = hash_with(hash, value);
+  return fmt::format("{} {} {} {} {} {:016x}", config::text_of(config.axial.method),
+                     config.axial.curve.string(), curves.front().lower_nm(),
+                     curves.front().upper_nm(), config.fitter.roi_px, hash);
 }
 
 LockSaver::LockSaver(const config::Config& config, std::string session, CameraWatch& camera,
@@ -202,6 +217,10 @@ void LockSaver::write_last() {
 bool LockSaver::is_final() const {
   const LockState state = loop_.report().lock.state;
   return written_ && state == state_ && (state == LockState::Lost || state == LockState::Fault);
+}
+
+void LockSaver::keep(const SavedLock& lock) {
+  if (writer_) writer_->write(lock);
 }
 
 void LockSaver::forget() {

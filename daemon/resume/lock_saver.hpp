@@ -54,6 +54,8 @@ class LockSaver {
   void turn(std::int64_t now_ns);
   /// Writes what the loop reported last, however lately it was written: the daemon ends.
   void write_last();
+  /// Writes a lock that is on disk anew, as something of it is not wanted any more.
+  void keep(const SavedLock& lock);
   /// Removes what is on disk.
   void forget();
   /// A command ends the lock: its file goes, too, though the loop may still have to obey.

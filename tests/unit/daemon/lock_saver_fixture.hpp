@@ -37,8 +37,12 @@ struct DaemonsFixture {
     LoopControl loop{played.ports};
     CameraWatch camera;
     StageChannel stage;
-    CorrectionGate gate;
-    LockOrders orders{{}, gate, loop, [] { return std::string(); }};
+    CorrectionGate gate, z_gate;
+    std::shared_ptr<std::uint64_t> newest_lock = std::make_shared<std::uint64_t>(0);
+    LockOrders orders{{.newest_id = newest_lock}, gate, loop, [] { return std::string(); }};
+    LockOrders z_orders{{.group = AxisGroup::Axial, .newest_id = newest_lock}, z_gate, loop, [] {
+                          return std::string();
+                        }};
     LockSaver memory;
     LockRecovery interrupted;
     bool is_heard = true;
@@ -93,7 +97,8 @@ struct DaemonsFixture {
     run->played.turn();
     run->loop.refresh();
     run->orders.turn(now_ns);
-    run->interrupted.turn(run->orders, now_ns);
+    run->z_orders.turn(now_ns);
+    run->interrupted.turn(run->orders, now_ns, &run->z_orders);
     run->memory.turn(now_ns);
   }
   void lock(LockState state, std::uint64_t lock_id, Vec2 total_nm = {}) {

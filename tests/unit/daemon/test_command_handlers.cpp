@@ -293,6 +293,36 @@ TEST_CASE("z is moved alone, or with x and y, or none of them is") {
   CHECK(f.played.taken[0].group == AxisGroup::Axial);
 }
 
+TEST_CASE("z is unlocked, and x and y are stopped, whatever refuses that to the other") {
+  using control::LockState;
+  ZFixture f;
+  f.state(AxisGroup::Lateral) = f.state(AxisGroup::Axial) = LockState::Locked;
+  f.played.tell();
+  f.loop.refresh();
+  MoveRequest stop;
+  stop.kind = MoveRequest::Kind::Stop;
+  f.z_moves.order(
+      stop, [](const Outcome&) {}, 1000);
+  const json stopped = f.reply({{"command", "move"}, {"stop", true}});
+  CHECK_THAT(stopped["z"]["refused"].get<std::string>(), contains("another move"));
+  CHECK(stopped["state"] == "locked");
+  CHECK(f.played.taken.back().kind == Kind::StopMove);
+  CHECK(f.played.taken.back().group == AxisGroup::Lateral);
+
+  for (int i = 0; i < 256; ++i) f.orders.unlock([](const Outcome&) {}, 1000);
+  CHECK_THAT(f.refusal({{"command", "unlock"}}), contains("too many orders"));
+  CHECK(f.state(AxisGroup::Axial) == LockState::Idle);
+}
+
+TEST_CASE("z is not locked at start where somebody locked x and y alone") {
+  ZFixture f;
+  f.reply({{"command", "lock"}});
+  CHECK_FALSE(f.z_orders.is_at_start_over());
+  f.reply({{"command", "unlock"}, {"axes", "xy"}});
+  f.reply({{"command", "lock"}, {"axes", "xy"}});
+  CHECK(f.z_orders.is_at_start_over());
+}
+
 TEST_CASE("reset is of the lock that needs it") {
   using control::LockState;
   ZFixture f;

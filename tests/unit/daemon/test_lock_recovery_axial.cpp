@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+// What becomes of the lock of z beside the one of x and y: when it goes back, and to which zero.
+#include <array>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lock_saver_fixture.hpp"
+
+using namespace driftd;
+using namespace driftd::daemon;
+using namespace driftd::daemon::test;
+
+namespace {
+
+constexpr double kZeroNm = 120.5;
+
+std::shared_ptr<const control::BrightnessCurves> curve(double wider_px = 0) {
+  std::vector<control::WidthCurve::Knot> knots;
+  for (double z_nm = -400; z_nm <= 400; z_nm += 100) {
+    const double x = (z_nm - 200) / 400, y = (z_nm + 200) / 400;
+    knots.push_back({z_nm, 1.3 * std::sqrt(1 + x * x), 1.3 * std::sqrt(1 + y * y)});
+  }
+  knots[4].sigma_y_px += wider_px;
+  return std::make_shared<const control::BrightnessCurves>(
+      std::vector{control::WidthCurve(knots, 1, control::AxialMethod::Astigmatic)});
+}
+
+/// One marker that all is measured by, and `lock.resume: always`.
+struct Fixture : DaemonsFixture {
+  Fixture() {
+    config.axial.method = control::AxialMethod::Astigmatic;
+    config.axial.curve = "curve.yaml";
+    config.axial.read = curve();
+    config.axial.max_jump_nm = 80;
+    config.axial.max_drift_nm_per_s = 0;
+    config.drift.min_markers = 1;
+    config.lock.resume = config::Resume::Always;
+  }
+  LockReport& z() { return run->played.report.z; }
+  void tell_zero(double zero_nm) {
+    PlayedLoop& played = run->played;
+    MarkersReport& out = played.ports.markers.writing();
+    out.frame_id = 7;
+    out.commands_taken = played.report.commands_taken;
+    out.count = 1;
+    out.entries[0] = {};
+    out.entries[0].marker = {4, control::MarkerRole::Tracking, 1030, 526};
+    out.entries[0].reference = {{1030, 526}, 1.3, 800};
+    out.entries[0].reference.z_nm = zero_nm;
+    played.ports.markers.publish();
+  }
+  void hold() {
+    run->played.report.lock_id = 3;
+    run->played.report.lock.state = LockState::Locked;
+    z().lock_id = 4;
+    z().lock.state = LockState::Locked;
+    z().total_nm = {-30, 0};
+    z().carried_nm = {10, 0};
+    z().travelled_nm = {200, 0};
+    tell_zero(kZeroNm);
+    turn();
+  }
+  void hold_and_die() {
+    hold();
+    start("0000000000000002");
+  }
+  void turns(int count, std::int64_t each_ms = 10) {
+    for (int i = 0; i < count; ++i) turn(each_ms);
+  }
+  /// x and y are locked, as they were ordered to be.
+  void engage() {
+    run->played.report.lock.state = LockState::Locked;
+    tell_zero(kZeroNm);
+    turn();
+  }
+  void resume_xy() {
+    find({30, -40});
+    turn();
+    REQUIRE(run->ordered(Kind::Lock) != nullptr);
+    engage();
+    REQUIRE(run->count("lock_resumed") == 1);
+  }
+  void resume_xy_by_command() {
+    find({30, -40});
+    run->orders.lock([](const Outcome&) {}, now_ns, run->interrupted.resumption());
+    turn();
+    engage();
+    REQUIRE(run->count("lock_resumed") == 1);
+  }
+  void see_z(double moved_nm) {
+    z().drift.valid = true;
+    z().drift.drift_nm = {moved_nm, 0};
+    measure({30, -40});
+  }
+  const LoopCommand* order_of_z() const {
+    for (const LoopCommand& command : run->played.taken)
+      if (command.kind == Kind::Lock && command.group == AxisGroup::Axial) return &command;
+    return nullptr;
+  }
+  std::string refusal() const {
+    try {
+      run->interrupted.axial_resumption();
+    } catch (const CommandRefused& refused) {
+      return refused.text;
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("z goes back after x and y that went by themselves, to the zero that it had") {
+  Fixture f;
+  f.hold_and_die();
+  f.resume_xy();
+  f.turns(20);
+  CHECK(f.order_of_z() == nullptr);  // it is not measured yet
+  CHECK(f.run->interrupted.asks_axial());
+  f.see_z(25);
+  f.turns(2);
+  const LoopCommand* order = f.order_of_z();
+  REQUIRE(order != nullptr);
+  REQUIRE(order->resumption);
+  CHECK(order->resumption->carried_nm.x == 10 - 30);
+  CHECK(order->resumption->drift_nm.x == 25);
+  f.turn();
+  CHECK_FALSE(f.run->interrupted.asks_axial());
+}
+
+TEST_CASE("z does not go back once a command has forgotten it, or x and y are not held") {
+  Fixture f;
+  f.hold_and_die();
+  f.resume_xy();
+  SECTION("unlock of both, which the loop has not obeyed yet") {
+    f.run->interrupted.forget();
+  }
+  SECTION("unlock of z") {
+    f.run->interrupted.forget_axial();
+  }
+  SECTION("x and y are idle") {
+    f.run->played.tell_state(LockState::Idle);
+  }
+  f.turn();
+  f.run->played.tell_state(LockState::Locked);
+  f.see_z(25);
+  f.turns(20);
+  CHECK(f.order_of_z() == nullptr);
+  CHECK_FALSE(f.run->interrupted.asks_axial());
+  CHECK_THAT(f.refusal(), contains("no lock of z was interrupted"));
+}
+
+TEST_CASE("z that a command left out, or unlocked, is not found by a later daemon either") {
+  Fixture f;
+  f.hold_and_die();
+  f.find({30, -40});
+  f.run->interrupted.forget_axial();
+  CHECK_FALSE(f.run->interrupted.has_axial());
+  REQUIRE(f.is_written([](const SavedLock& l) { return !l.z; }));
+  f.turn();
+  f.engage();
+  f.see_z(25);
+  f.turns(20);
+  CHECK(f.order_of_z() == nullptr);
+}
+
+TEST_CASE("where a command had x and y go back, z waits for one of its own") {
+  Fixture f;
+  f.config.lock.resume = config::Resume::Ask;
+  f.hold_and_die();
+  f.resume_xy_by_command();
+  f.see_z(25);
+  f.turns(20);
+  CHECK(f.order_of_z() == nullptr);
+  CHECK(f.refusal().empty());
+  f.tell_zero(kZeroNm + 1);
+  f.turn();
+  CHECK_THAT(f.refusal(), contains("too few markers have the reference of z"));
+}
+
+TEST_CASE("z does not go back to another zero") {
+  Fixture f;
+  f.hold_and_die();
+  f.resume_xy();
+  f.see_z(25);
+  SECTION("the markers' references are others") {
+    f.tell_zero(kZeroNm + 1);
+  }
+  SECTION("they have none") {
+    f.tell_zero(std::nan(""));
+  }
+  SECTION("the curve is another one") {
+    f.config.axial.read = curve(0.01);
+  }
+  f.turns(30, 200);
+  CHECK(f.order_of_z() == nullptr);
+  CHECK_THAT(f.run->last("lock_interrupted"), contains("z is not held again: "));
+  const std::size_t told = f.run->count("lock_interrupted");
+  f.config.axial.read = curve();
+  f.tell_zero(kZeroNm);
+  f.see_z(25);
+  f.turns(30, 200);
+  CHECK(f.order_of_z() == nullptr);  // that is over, but by command
+  CHECK(f.refusal().empty());
+  CHECK(f.run->count("lock_interrupted") == told);
+}
+
+TEST_CASE("z does not go back by itself farther than a jump and the drift of the time") {
+  Fixture f;
+  f.hold_and_die();
+  f.resume_xy();
+  f.see_z(81);
+  f.turns(5);
+  CHECK(f.order_of_z() == nullptr);
+  CHECK_THAT(f.run->last("lock_interrupted"), contains("+81 nm") && contains("axial.max_jump_nm") &&
+                                                  contains("driftctl lock --resume --axes z"));
+  f.see_z(25);
+  f.turns(5);
+  CHECK(f.order_of_z() == nullptr);  // it was told that it does not
+  CHECK(f.refusal().empty());        // by command
+
+  Fixture slow;
+  slow.config.axial.max_drift_nm_per_s = 5;
+  slow.hold_and_die();
+  slow.start_with([](SavedLock& lock) {
+    lock.time.wall_ns -= 10'000 * kMs;
+    lock.time.uptime_ns -= 10'000 * kMs;
+  });
+  slow.resume_xy();
+  slow.see_z(-120);
+  slow.turns(2);
+  CHECK(slow.order_of_z() != nullptr);
+}
+
+TEST_CASE("a loop that takes no order is asked for z no longer than five seconds") {
+  Fixture f;
+  f.hold_and_die();
+  f.resume_xy();
+  f.see_z(25);
+  const std::size_t told = f.run->count("lock_interrupted");
+  for (int i = 0; i < 200; ++i) {
+    f.now_ns += 100 * kMs;
+    f.run->loop.refresh();
+    f.run->orders.turn(f.now_ns);
+    f.run->z_orders.turn(f.now_ns);
+    f.run->interrupted.turn(f.run->orders, f.now_ns, &f.run->z_orders);
+  }
+  CHECK(f.run->count("lock_interrupted") == told + 1);
+  CHECK_THAT(f.run->last("lock_interrupted"), contains("does not take the order"));
+  CHECK(*f.run->newest_lock <= 11);
+}
+
+TEST_CASE("z that is held on where x and y are lost is gone back to as it was held last") {
+  Fixture f;
+  f.hold();
+  f.run->played.tell_state(LockState::Lost);
+  f.turn();
+  f.z().total_nm = {-70, 0};
+  f.see_z(0);
+  f.turns(2);
+  REQUIRE(f.run->interrupted.has_axial());
+  CHECK(f.run->interrupted.axial_resumption().carried_nm.x == 10 - 70);
+  SECTION("not where it was unlocked since") {
+    f.run->interrupted.forget_axial();
+    CHECK_FALSE(f.run->interrupted.has_axial());
+    CHECK_THAT(f.refusal(), contains("no lock of z was interrupted"));
+    CHECK(f.is_written([](const SavedLock& l) { return l.lost && !l.z; }));
+  }
+  SECTION("not where it took another zero since") {
+    f.tell_zero(kZeroNm - 40);
+    f.turn();
+    CHECK_THAT(f.refusal(), contains("too few markers have the reference of z"));
+  }
+  SECTION("not by the references of another curve, which no marker is given") {
+    f.config.axial.read = curve(0.01);
+    CHECK_THAT(f.refusal(), contains("another curve"));
+    const SavedLock* lock = f.run->interrupted.wanted(true);
+    REQUIRE(lock != nullptr);
+    CHECK(std::isnan(lock->markers.at(0).reference.z_nm));
+    CHECK_FALSE(f.run->interrupted.has_axial());
+  }
+}
+
+TEST_CASE("z is gone back to by command only where x and y are found and measured") {
+  Fixture f;
+  f.config.lock.resume = config::Resume::Ask;
+  f.hold_and_die();
+  f.tell_zero(kZeroNm);
+  f.see_z(25);
+  f.turn();
+  CHECK_THAT(f.refusal(), contains("looking for its markers"));
+  f.find({30, -40});
+  f.tell_zero(kZeroNm);
+  f.turn();
+  CHECK(f.refusal().empty());
+  f.run->interrupted.put_aside("other markers are followed");
+  CHECK_THAT(f.refusal(), contains("other markers are followed"));
+}
+
+TEST_CASE("the travel of z is told to the loop, by whatever curve z was read") {
+  Fixture f;
+  f.hold_and_die();
+  f.config.axial.read = curve(0.01);
+  f.start("0000000000000003");
+  CHECK_FALSE(f.run->interrupted.has_axial());
+  f.find({30, -40});
+  f.turns(2);
+  const LoopCommand* told = nullptr;
+  for (const LoopCommand& command : f.run->played.taken)
+    if (command.kind == Kind::Travelled && command.group == AxisGroup::Axial) told = &command;
+  REQUIRE(told != nullptr);
+  CHECK(told->travelled_nm.x == 200 - 30);
+}
+
+TEST_CASE("a curve that was written anew under the same name is another one") {
+  Fixture f;
+  const std::string reading = axial_reading(f.config);
+  f.config.axial.read = curve();
+  CHECK(axial_reading(f.config) == reading);
+  f.config.axial.read = curve(1e-9);
+  CHECK(axial_reading(f.config) != reading);
+  f.config.axial.read = curve();
+  f.config.fitter.roi_px += 2;
+  CHECK(axial_reading(f.config) != reading);
+}
