@@ -185,8 +185,8 @@ bool Demo::holds_z() const noexcept {
 }
 
 const std::string& Demo::newest_z_state() const noexcept {
-  static const std::string kNone;
-  return recording_.positions().empty() ? kNone : recording_.positions().back().z_state;
+  static const std::string none;
+  return recording_.positions().empty() ? none : recording_.positions().back().z_state;
 }
 
 void Demo::watch_unlocked() {
