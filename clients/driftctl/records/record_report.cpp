@@ -154,6 +154,7 @@ const char* ground_of(const std::string& state) {
 
 std::vector<Band> bands_of(const std::vector<Span>& spans) {
   std::vector<Band> bands;
+  bands.reserve(spans.size());
   for (const Span& span : spans) bands.push_back({span.begin_s, span.end_s, ground_of(span.state)});
   return bands;
 }
