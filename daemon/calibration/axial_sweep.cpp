@@ -175,7 +175,8 @@ void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t 
   check_may_begin();
   const control::SweepSettings settings = settings_for(request);
   const double places = settings.range_nm / settings.step_nm;
-  const auto most = static_cast<double>(control::SweepPlan::kMostSteps / 2);
+  constexpr std::size_t kFewest = control::SweepPlan::kFewestSteps / 2;
+  constexpr std::size_t kMost = control::SweepPlan::kMostSteps / 2;
   if (settings.range_nm < control::SweepPlan::kLeastRangeNm)
     throw CommandRefused{
         Refusal::Refused,
@@ -183,12 +184,11 @@ void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t 
                     "room for a sweep of {:g} nm each way",
                     config_.axial.range_limit_nm, config_.axial.travel_limit_nm,
                     control::SweepPlan::kLeastRangeNm)};
-  if (places < control::SweepPlan::kFewestSteps / 2 || places > most)
+  if (places < static_cast<double>(kFewest) || places > static_cast<double>(kMost))
     throw CommandRefused{
         Refusal::BadRequest,
         fmt::format("a range of {:g} nm has {:.0f} steps of {:g} nm each way, allowed are {} to {}",
-                    settings.range_nm, places, settings.step_nm,
-                    control::SweepPlan::kFewestSteps / 2, control::SweepPlan::kMostSteps / 2)};
+                    settings.range_nm, places, settings.step_nm, kFewest, kMost)};
   control::SweepPlan plan(settings);
   check_suits(plan);
   const LoopReport& loop = loop_.report();

@@ -51,7 +51,7 @@ SweepPlan::SweepPlan(const SweepSettings& settings) : settings_(settings) {
   place(-settings.check_nm - before, SweepPart::Approach);
   place(-settings.check_nm, SweepPart::Check);
   place(0, SweepPart::Start);
-  steps_ = static_cast<std::size_t>(2 * half + 1);
+  steps_ = 2 * static_cast<std::size_t>(half) + 1;
 }
 
 double SweepPlan::seconds(double frames_hz, double nm_per_s) const noexcept {
