@@ -85,6 +85,18 @@ class AxialLock(unittest.TestCase):
         self.assertLess(rms(self.truth_z(2)), 1)
         self.assertEqual(self.rig.status()["state"], "idle")
 
+    def test_without_a_stage_z_is_held_before_its_command_has_gone_far(self):
+        self.start(hold="false")
+        self.rig.fault("stage_dead", axes="z")
+        sent = self.rig.subscribe("axial")
+        self.rig.client.request("lock", axes="z")
+        self.rig.sleep(3)
+        totals = [abs(c["total_z_nm"]) for _, c in sent.drain()]
+        self.assertGreater(max(totals), 5)
+        self.assertLess(max(totals), 50)
+        lock = self.rig.status()["axial"]["lock"]
+        self.assertEqual((lock["state"], lock["reason"]), ("holding", "stage_not_following"))
+
 
 if __name__ == "__main__":
     unittest.main()

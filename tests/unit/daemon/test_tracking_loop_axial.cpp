@@ -266,22 +266,6 @@ TEST_CASE("images may be taken while both locks hold still") {
   CHECK(report.all_in_lock());
 }
 
-TEST_CASE("a lock of z that has no stage is held before its command has gone far") {
-  Bench bench;
-  measure_z(bench);
-  order_z(bench, Kind::Lock);
-  bench.frames(30);
-  for (int i = 0; i < 600; ++i) bench.frames(1, {.z_nm = 0.01 * i});
-  const LoopReport report = bench.run();
-  CHECK(report.z.lock.state == control::LockState::Holding);
-  CHECK(report.z.lock.reason == control::LockReason::StageNotFollowing);
-  double farthest_nm = 0;
-  for (const auto& c : bench.of("axial"))
-    farthest_nm = std::max(farthest_nm, std::abs(c["total_z_nm"].get<double>()));
-  CHECK(farthest_nm > 5);
-  CHECK(farthest_nm < 60);
-}
-
 TEST_CASE("each lock keeps its own limits, after a reload, too") {
   Bench bench;
   measure_z(bench);
