@@ -27,7 +27,8 @@ void look_beside(std::span<const std::uint16_t> pixels, int side_px,
     for (int x = 0; x < side_px; ++x) {
       const double dx = x - x_px, dy = y - y_px;
       if (dx * dx + dy * dy < near_px2) continue;
-      const double value = pixels[static_cast<std::size_t>(y * side_px + x)];
+      const double value = pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(side_px) +
+                                  static_cast<std::size_t>(x)];
       count += 1, sum += value, squares += value * value;
       if (value <= most) continue;
       most = value, most_x = x, most_y = y;
