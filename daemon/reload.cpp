@@ -115,7 +115,7 @@ config::Config Reload::check_start() const {
 std::optional<std::string> Reload::obstacle_once_ended(const std::string& endpoint) const {
   const auto folders = config::runtime_directories();
   if (config::is_tcp(endpoint)) {  // is the address there?
-    if (const auto why = obstacle(before_port(endpoint) + "*")) return why;
+    if (auto why = obstacle(before_port(endpoint) + "*")) return why;
   }
   for (const char* key : {"wire.publish", "wire.corrections", "wire.commands"}) {
     for (const std::string& bound : wire_.bound(key)) {
