@@ -209,8 +209,8 @@ void judge(Report& report) {
   const auto fail = [&](std::string sentence) { report.failures.push_back(std::move(sentence)); };
   if (was_too_busy(report)) {
     fail(
-        fmt::format("This computer was too busy to tell: it stalled {} times, and {:.1f} s are "
-                    "left to judge.",
+        fmt::format("This computer was too busy to tell: {} stalls while locked leave {:.1f} s "
+                    "to judge.",
                     report.stalls.size(), report.judged_s));
   } else {
     if (report.judged_frames == 0) fail("There was no locked time to judge.");
@@ -233,16 +233,20 @@ void judge(Report& report) {
 
 std::vector<std::string> notes_of(const Report& report) {
   std::vector<std::string> notes;
-  if (report.busy)
+  if (report.rate_hz < kBusyBelow * report.expected.rate_hz)
     notes.push_back(fmt::format(
-        "{:.0f} of {:.0f} frames a second: this computer is too busy to simulate a microscope. Its "
-        "stage follows late, and up to {:.0f} nm rms are no failure.",
-        report.rate_hz, report.expected.rate_hz, kLargestResidualBusy_nm));
+        "{:.0f} of {:.0f} frames a second: this computer is too busy to simulate a camera.",
+        report.rate_hz, report.expected.rate_hz));
   if (!report.stalls.empty())
     notes.push_back(fmt::format(
-        "it stalled {} times while locked, for {:.1f} s in all; they and {:.0f} s after each are "
-        "not judged. Judged are {:.0f} s.",
+        "stalls of this computer while locked: {}, of {:.1f} s in all. They and {:.0f} s after "
+        "each are not judged; {:.0f} s are.",
         report.stalls.size(), total_s(report.stalls), kSettling_s, report.judged_s));
+  if (report.busy)
+    notes.push_back(fmt::format(
+        "the stage that a busy computer simulates follows late: up to {:.0f} nm rms are no "
+        "failure.",
+        kLargestResidualBusy_nm));
   const std::size_t let_go =
       std::max(report.judged_not_locked, report.z ? report.z->judged_not_locked : 0);
   if (let_go > 0)
