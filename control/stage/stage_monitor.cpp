@@ -73,6 +73,17 @@ constexpr double kExplained = 1.8, kFarBeyond = 4;
 /// It also explains enough if it leaves so many times less than the model.
 constexpr double kMost = 4;
 
+/// A frame that no candidate explains to within so many standard deviations is a knock.
+constexpr double kKnockSd = 6;
+/// The stage was seen not to be a candidate: its run begins anew.
+constexpr double kRefuted = 4;
+/// Where a candidate leaves so many standard deviations of how far samples move, it explains
+/// nothing.
+constexpr double kLeftSd = 2.5;
+/// After a run that was none the next takes so many times the evidence, at most kLargestRunAlarm
+/// times an alarm's. It is forgotten in kCreditFrames.
+constexpr double kRunCredit = 2, kLargestRunAlarm = 16;
+
 /// While a busy computer's commands are late the stage stands still, which is no fault of the
 /// stage. What a standstill explains is excused for kLateNs, from when the evidence for one reaches
 /// kStandstill.
@@ -195,6 +206,8 @@ void StageMonitor::begin_reference() noexcept {
   reference_sum_nm2_ = {};
   reference_moves_ = 0;
   past_ = {};  // what ended before does not echo in it
+  displacements_.forget();
+  run_alarm_ = kAlarm;
   prepared_ = false;
   forget_verdict();
 }
@@ -211,6 +224,7 @@ void StageMonitor::restart() noexcept {
     for (Candidate& c : candidates_) c.recent_nm2.y = 0;
   }
   prepared_ = false;
+  displacements_.restart();
   forget_verdict();
 }
 
@@ -274,6 +288,7 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
     prepare();
     if (is_rest(stage)) moves_at_rest_ = std::min(moves_at_rest_ + 1, kMovesToJudge);
     innovate(moved, stage);
+    const bool knock = is_knock();
     update_variance(covariance);
     doubt_the_model(difference(sample.move_nm, before_nm));
     // The observer's innovations know of the law's commands only. What was doubted by the other
@@ -290,6 +305,10 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
     stage_move_nm_ = stage;
     to_remember_ = true;
     prepared_ = false;
+    if (knock || frames_mixed_ > 0)
+      displacements_.restart();
+    else
+      weigh_displacements(sample);
   } else if (verdict_.doubt == 0) {
     for (Candidate& c : candidates_) c.anchor = here;
     oldest_ = next_oldest_ = here;
@@ -298,6 +317,61 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
   }
   has_last_ = true;
   return verdict_;
+}
+
+/// The sample jumped, whatever the stage is.
+bool StageMonitor::is_knock() const noexcept {
+  const Vec2 limit_nm2{kKnockSd * kKnockSd * variance_nm2_.x,
+                       kKnockSd * kKnockSd * variance_nm2_.y};
+  const auto explains = [&](const Candidate& c) {
+    const Vec2 n = c.innovation_nm;
+    return n.x * n.x <= limit_nm2.x && n.y * n.y <= limit_nm2.y;
+  };
+  return std::none_of(candidates_.begin(),
+                      candidates_.begin() + static_cast<std::ptrdiff_t>(responses_.size()),
+                      explains);
+}
+
+/// Of a command that is not answered the innovations tell little where it runs away smoothly: to
+/// them that is a motion of the sample's own which is just cancelled. No sample begins to move so
+/// far.
+void StageMonitor::weigh_displacements(const ObservedFrame& sample) noexcept {
+  const Vec2 measured_nm2{sample.covariance_nm2.xx, sample.covariance_nm2.yy};
+  run_alarm_ += (kAlarm - run_alarm_) / kCreditFrames;
+  if (!displacements_.add(sample.moved_nm, sample.modelled_nm, measured_nm2, sample.taken_ns))
+    return;
+  const Run run = longest_run();
+  if (!verdict_.follows || moves_at_rest_ < kMovesToJudge || run.evidence < run_alarm_) return;
+  run_alarm_ = std::min(kRunCredit * run_alarm_, kLargestRunAlarm * kAlarm);
+  accuse(responses_[run.candidate].looks, run.from_nm);
+}
+
+/// And learns how far the sample moves by itself.
+StageMonitor::Run StageMonitor::longest_run() noexcept {
+  Run run;
+  for (std::size_t lag = 0; lag < DisplacementRecord::kLags; ++lag) {
+    const auto d = displacements_.over(lag);
+    if (!d) break;
+    const auto left_by = [&](const Response& r) {
+      const Vec2 left{d->moved_nm.x - (r.a * d->modelled_nm.x + r.b * d->modelled_nm.y),
+                      d->moved_nm.y - (r.c * d->modelled_nm.x + r.d * d->modelled_nm.y)};
+      return Vec2{left.x * left.x / d->variance_nm2.x, left.y * left.y / d->variance_nm2.y};
+    };
+    const Vec2 by_model = left_by(responses_[0]);
+    for (std::size_t i = 1; i < responses_.size(); ++i) {
+      Candidate& c = candidates_[i];
+      const Vec2 left = left_by(responses_[i]);
+      const double evidence = 0.5 * (by_model.x + by_model.y - left.x - left.y);
+      if (evidence <= -kRefuted) c.refuted = displacements_.last_block();
+      const bool explains = std::max(left.x, left.y) <= kLeftSd * kLeftSd;
+      if (explains && d->first_block >= c.refuted && evidence > run.evidence)
+        run = {evidence, i, d->from_nm};
+    }
+    const double doubt =
+        std::max(verdict_.doubt * kAlarm / alarm_, run.evidence * kAlarm / run_alarm_);
+    if (verdict_.follows && doubt < kDoubtToLearn) displacements_.learn(lag, *d);
+  }
+  return run;
 }
 
 void StageMonitor::prepare() noexcept {
