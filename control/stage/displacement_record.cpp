@@ -57,52 +57,65 @@ const DisplacementRecord::Block& DisplacementRecord::block(std::int64_t number) 
   return ring_[static_cast<std::size_t>(number) % kRing];
 }
 
-bool DisplacementRecord::add(Vec2 moved_nm, Vec2 modelled_nm, Vec2 measured_nm2,
-                             std::int64_t taken_ns) noexcept {
+bool DisplacementRecord::add(const Places& frame) noexcept {
   if (frames_ == 0) {
     sum_ = {};
-    sum_.taken_ns = taken_ns;
+    sum_.taken_ns = frame.taken_ns;
   }
-  const std::int64_t period_ns = has_last_ ? taken_ns - last_ns_ : 0;
-  last_ns_ = taken_ns;
+  const std::int64_t period_ns = has_last_ ? frame.taken_ns - last_.taken_ns : 0;
+  last_ = frame;
   has_last_ = true;
   ++frames_;
-  sum_.moved_nm = added(sum_.moved_nm, moved_nm);
-  sum_.modelled_nm = added(sum_.modelled_nm, modelled_nm);
-  sum_.measured_nm2 = added(sum_.measured_nm2, measured_nm2);
-  if (taken_ns + period_ns - sum_.taken_ns < kBlockNs) return false;
+  sum_.moved_nm = added(sum_.moved_nm, frame.moved_nm);
+  sum_.modelled_nm = added(sum_.modelled_nm, frame.modelled_nm);
+  sum_.measured_nm2 = added(sum_.measured_nm2, frame.measured_nm2);
+  if (frame.taken_ns + period_ns - sum_.taken_ns < kBlockNs) return false;
   const double share = 1.0 / frames_;
   Block& done = ring_[static_cast<std::size_t>(blocks_) % kRing];
-  done = {.moved_nm = scaled(sum_.moved_nm, share),
-          .modelled_nm = scaled(sum_.modelled_nm, share),
-          .measured_nm2 = scaled(sum_.measured_nm2, share * share),
-          .taken_ns = sum_.taken_ns};
-  if (blocks_ - first_block_ >= kLagBlocks[0]) {
-    const Vec2 way = difference(done.modelled_nm, block(blocks_ - kLagBlocks[0]).modelled_nm);
-    done.fast_nm = std::max(std::abs(way.x), std::abs(way.y));
-  }
+  done.mean = {.moved_nm = scaled(sum_.moved_nm, share),
+               .modelled_nm = scaled(sum_.modelled_nm, share),
+               .measured_nm2 = scaled(sum_.measured_nm2, share * share),
+               .taken_ns = sum_.taken_ns};
+  done.fast_nm = went_nm(done.mean.modelled_nm, blocks_ - kLagBlocks[0]);
   ++blocks_;
   frames_ = 0;
   return true;
 }
 
+/// How far the modelled stage went since that block, if the record knows it.
+double DisplacementRecord::went_nm(Vec2 modelled_nm, std::int64_t before) const noexcept {
+  if (before < first_block_) return 0;
+  const Vec2 way = difference(modelled_nm, block(before).mean.modelled_nm);
+  return std::max(std::abs(way.x), std::abs(way.y));
+}
+
+std::optional<Displacement> DisplacementRecord::until_now() const noexcept {
+  const std::int64_t first = blocks_ - kLagBlocks[0];
+  if (!has_last_ || first < first_block_) return std::nullopt;
+  return between(first, last_, 0, went_nm(last_.modelled_nm, first));
+}
+
 std::optional<Displacement> DisplacementRecord::over(std::size_t lag) const noexcept {
   const std::int64_t first = last_block() - kLagBlocks[lag];
   if (first < first_block_) return std::nullopt;
-  const Block &from = block(first), &to = block(last_block());
   double fast_nm = 0;
   for (std::int64_t i = first + 1; i <= last_block(); ++i)
     fast_nm = std::max(fast_nm, block(i).fast_nm);
+  return between(first, block(last_block()).mean, lag, fast_nm);
+}
+
+Displacement DisplacementRecord::between(std::int64_t first, const Places& to, std::size_t lag,
+                                         double fast_nm) const noexcept {
+  const Places& from = block(first).mean;
   const double own_nm2 =
       squared(kSuddenSdNm) + squared(kDriftSdNmPerS * seconds_between(from.taken_ns, to.taken_ns));
   const Vec2 expected_nm2 = added(added(from.measured_nm2, to.measured_nm2), {own_nm2, own_nm2});
   const double of_model_nm2 = squared(kFastShare * fast_nm);
-  return Displacement{
-      .moved_nm = difference(to.moved_nm, from.moved_nm),
-      .modelled_nm = difference(to.modelled_nm, from.modelled_nm),
-      .variance_nm2 = added(larger(expected_nm2, known_nm2(lag)), {of_model_nm2, of_model_nm2}),
-      .from_nm = from.modelled_nm,
-      .first_block = first};
+  return {.moved_nm = difference(to.moved_nm, from.moved_nm),
+          .modelled_nm = difference(to.modelled_nm, from.modelled_nm),
+          .variance_nm2 = added(larger(expected_nm2, known_nm2(lag)), {of_model_nm2, of_model_nm2}),
+          .from_nm = from.modelled_nm,
+          .first_block = first};
 }
 
 /// Of a lag that was seldom seen, at most twice as far as in half the time: a drift.

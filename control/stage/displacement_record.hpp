@@ -24,6 +24,13 @@ struct Displacement {
   std::int64_t first_block;  ///< number of the block that it begins with
 };
 
+/// Where the sample was seen, and where the model says that the stage was.
+struct Places {
+  Vec2 moved_nm, modelled_nm;
+  Vec2 measured_nm2;  ///< variance of moved_nm as measured, each axis
+  std::int64_t taken_ns = 0;
+};
+
 class DisplacementRecord {
  public:
   static constexpr std::size_t kLags = 5;  ///< 4, 8, 16, 32 and 64 blocks
@@ -32,9 +39,10 @@ class DisplacementRecord {
   void restart() noexcept;
   /// Nor does that.
   void forget() noexcept;
-  /// @param measured_nm2  variance of a place as measured, each axis
-  /// @returns whether a block of frames is complete: 16 ms, or one frame
-  bool add(Vec2 moved_nm, Vec2 modelled_nm, Vec2 measured_nm2, std::int64_t taken_ns) noexcept;
+  /// Of one good frame. @returns whether a block of frames is complete: 16 ms, or one frame
+  bool add(const Places& frame) noexcept;
+  /// That ends with the last frame, over the shortest lag.
+  std::optional<Displacement> until_now() const noexcept;
   /// That ends with the last complete block; none where the record is shorter.
   /// @param lag  which, below kLags
   std::optional<Displacement> over(std::size_t lag) const noexcept;
@@ -44,8 +52,7 @@ class DisplacementRecord {
 
  private:
   struct Block {
-    Vec2 moved_nm, modelled_nm, measured_nm2;
-    std::int64_t taken_ns = 0;
+    Places mean;         ///< taken: its first frame
     double fast_nm = 0;  ///< how far the modelled stage went in the shortest lag before
   };
   struct Known {
@@ -56,15 +63,18 @@ class DisplacementRecord {
 
   const Block& block(std::int64_t number) const noexcept;
   Vec2 known_nm2(std::size_t lag) const noexcept;
+  double went_nm(Vec2 modelled_nm, std::int64_t before) const noexcept;
+  Displacement between(std::int64_t first, const Places& to, std::size_t lag,
+                       double fast_nm) const noexcept;
 
   std::array<Block, kRing> ring_{};
   std::array<Known, kLags> known_{};
   std::int64_t blocks_ = 0;       ///< complete ones, ever
   std::int64_t first_block_ = 0;  ///< the record begins with it
-  Block sum_;                     ///< of the block that is not complete
+  Places sum_;                    ///< of the block that is not complete
   int frames_ = 0;                ///< in it
   bool has_last_ = false;
-  std::int64_t last_ns_ = 0;  ///< when the last frame was taken
+  Places last_;  ///< the last frame
 };
 
 }  // namespace driftd::control

@@ -73,17 +73,6 @@ constexpr double kExplained = 1.8, kFarBeyond = 4;
 /// It also explains enough if it leaves so many times less than the model.
 constexpr double kMost = 4;
 
-/// A frame that no candidate explains to within so many standard deviations is a knock.
-constexpr double kKnockSd = 6;
-/// The stage was seen not to be a candidate: its run begins anew.
-constexpr double kRefuted = 4;
-/// Where a candidate leaves so many standard deviations of how far samples move, it explains
-/// nothing.
-constexpr double kLeftSd = 2.5;
-/// After a run that was none the next takes so many times the evidence, at most kLargestRunAlarm
-/// times an alarm's. It is forgotten in kCreditFrames.
-constexpr double kRunCredit = 2, kLargestRunAlarm = 16;
-
 /// While a busy computer's commands are late the stage stands still, which is no fault of the
 /// stage. What a standstill explains is excused for kLateNs, from when the evidence for one reaches
 /// kStandstill.
@@ -224,7 +213,6 @@ void StageMonitor::restart() noexcept {
     for (Candidate& c : candidates_) c.recent_nm2.y = 0;
   }
   prepared_ = false;
-  displacements_.restart();
   forget_verdict();
 }
 
@@ -242,6 +230,7 @@ bool StageMonitor::y_is_calmer() const noexcept {
 }
 
 void StageMonitor::forget_verdict() noexcept {
+  displacements_.restart();
   for (Candidate& c : candidates_) c.doubt = c.own_doubt = c.trust = 0;
   has_last_ = false;
   model_nm2_ = allowed_nm_ = 0;
@@ -319,61 +308,6 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
   return verdict_;
 }
 
-/// The sample jumped, whatever the stage is.
-bool StageMonitor::is_knock() const noexcept {
-  const Vec2 limit_nm2{kKnockSd * kKnockSd * variance_nm2_.x,
-                       kKnockSd * kKnockSd * variance_nm2_.y};
-  const auto explains = [&](const Candidate& c) {
-    const Vec2 n = c.innovation_nm;
-    return n.x * n.x <= limit_nm2.x && n.y * n.y <= limit_nm2.y;
-  };
-  return std::none_of(candidates_.begin(),
-                      candidates_.begin() + static_cast<std::ptrdiff_t>(responses_.size()),
-                      explains);
-}
-
-/// Of a command that is not answered the innovations tell little where it runs away smoothly: to
-/// them that is a motion of the sample's own which is just cancelled. No sample begins to move so
-/// far.
-void StageMonitor::weigh_displacements(const ObservedFrame& sample) noexcept {
-  const Vec2 measured_nm2{sample.covariance_nm2.xx, sample.covariance_nm2.yy};
-  run_alarm_ += (kAlarm - run_alarm_) / kCreditFrames;
-  if (!displacements_.add(sample.moved_nm, sample.modelled_nm, measured_nm2, sample.taken_ns))
-    return;
-  const Run run = longest_run();
-  if (!verdict_.follows || moves_at_rest_ < kMovesToJudge || run.evidence < run_alarm_) return;
-  run_alarm_ = std::min(kRunCredit * run_alarm_, kLargestRunAlarm * kAlarm);
-  accuse(responses_[run.candidate].looks, run.from_nm);
-}
-
-/// And learns how far the sample moves by itself.
-StageMonitor::Run StageMonitor::longest_run() noexcept {
-  Run run;
-  for (std::size_t lag = 0; lag < DisplacementRecord::kLags; ++lag) {
-    const auto d = displacements_.over(lag);
-    if (!d) break;
-    const auto left_by = [&](const Response& r) {
-      const Vec2 left{d->moved_nm.x - (r.a * d->modelled_nm.x + r.b * d->modelled_nm.y),
-                      d->moved_nm.y - (r.c * d->modelled_nm.x + r.d * d->modelled_nm.y)};
-      return Vec2{left.x * left.x / d->variance_nm2.x, left.y * left.y / d->variance_nm2.y};
-    };
-    const Vec2 by_model = left_by(responses_[0]);
-    for (std::size_t i = 1; i < responses_.size(); ++i) {
-      Candidate& c = candidates_[i];
-      const Vec2 left = left_by(responses_[i]);
-      const double evidence = 0.5 * (by_model.x + by_model.y - left.x - left.y);
-      if (evidence <= -kRefuted) c.refuted = displacements_.last_block();
-      const bool explains = std::max(left.x, left.y) <= kLeftSd * kLeftSd;
-      if (explains && d->first_block >= c.refuted && evidence > run.evidence)
-        run = {evidence, i, d->from_nm};
-    }
-    const double doubt =
-        std::max(verdict_.doubt * kAlarm / alarm_, run.evidence * kAlarm / run_alarm_);
-    if (verdict_.follows && doubt < kDoubtToLearn) displacements_.learn(lag, *d);
-  }
-  return run;
-}
-
 void StageMonitor::prepare() noexcept {
   if (to_remember_) remember();
   to_remember_ = false;
@@ -404,6 +338,11 @@ void StageMonitor::innovate(Vec2 moved, Vec2 stage) noexcept {
   }
 }
 
+/// Nothing of what is seen may be a fault's.
+bool StageMonitor::is_sure() const noexcept {
+  return frames_mixed_ == 0 && verdict_.follows && verdict_.doubt < kDoubtToLearn * alarm_ / kAlarm;
+}
+
 void StageMonitor::remember() noexcept {
   const bool at_rest = is_rest(stage_move_nm_);
   const Vec2 variance = by_intention_ ? Vec2{} : variance_nm2_;
@@ -413,8 +352,7 @@ void StageMonitor::remember() noexcept {
     move.x_nm[i] = static_cast<float>(c.predicted_nm.x + clip(c.innovation_nm.x, variance.x));
     move.y_nm[i] = static_cast<float>(c.predicted_nm.y + clip(c.innovation_nm.y, variance.y));
   }
-  const bool sure =
-      frames_mixed_ == 0 && verdict_.follows && verdict_.doubt < kDoubtToLearn * alarm_ / kAlarm;
+  const bool sure = is_sure();
   if (sure && (at_rest || moves_at_rest_ == kMovesToJudge)) {
     MotionPredictor::Past x_nm, y_nm;
     for (std::size_t i = 0; i < MotionPredictor::kOrder; ++i) {
@@ -577,6 +515,7 @@ void StageMonitor::decide(const Anchor& here) noexcept {
   } else if (verdict_.trust >= kTrust) {
     verdict_ = {.anchor_nm = here.place_nm, .trust = kTrust};
     alarm_ = kCredit * kAlarm;
+    displacements_.restart();
     for (Candidate& c : candidates_) {
       c.doubt = c.own_doubt = 0;
       c.anchor = here;

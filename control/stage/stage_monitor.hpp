@@ -134,16 +134,16 @@ class StageMonitor {
   };
   /// One stage that there may be, the modelled one first.
   struct Candidate {
-    Vec2 predicted_nm;         ///< of the sample's own move, were this the stage
-    Vec2 innovation_nm;        ///< what that leaves
-    Vec2 recent_nm2;           ///< mean square of the last innovations
-    Vec2 weighed_nm;           ///< the innovation that is evidence: this one, or the observer's
-    Vec2 weighed_nm2;          ///< mean square of the last of them, where they were the observer's
-    double doubt = 0;          ///< evidence for it, against the model
-    double own_doubt = 0;      ///< by the monitor's own innovations, of one that drives away
-    double trust = 0;          ///< evidence for the model, against it
-    Anchor anchor;             ///< when doubt was last small
-    std::int64_t refuted = 0;  ///< the block until which the stage was seen not to be this one
+    Vec2 predicted_nm;     ///< of the sample's own move, were this the stage
+    Vec2 innovation_nm;    ///< what that leaves
+    Vec2 recent_nm2;       ///< mean square of the last innovations
+    Vec2 weighed_nm;       ///< the innovation that is evidence: this one, or the observer's
+    Vec2 weighed_nm2;      ///< mean square of the last of them, where they were the observer's
+    double doubt = 0;      ///< evidence for it, against the model
+    double own_doubt = 0;  ///< by the monitor's own innovations, of one that drives away
+    double trust = 0;      ///< evidence for the model, against it
+    Anchor anchor;         ///< when doubt was last small
+    std::int64_t refuted_block = 0;  ///< when the stage was last seen not to be this one
   };
   /// The moves from one frame to the next that each candidate leaves to the sample, knocks clipped.
   /// In single precision, and filled up with zeros, so that whole vectors are added.
@@ -174,8 +174,9 @@ class StageMonitor {
   void weigh(const Anchor& here) noexcept;
   void decide(const Anchor& here) noexcept;
   bool is_knock() const noexcept;
+  bool is_sure() const noexcept;
   void weigh_displacements(const ObservedFrame& sample) noexcept;
-  Run longest_run() noexcept;
+  void weigh_displacement(const Displacement& displacement, Run& best) noexcept;
   double allowance_of(const Candidate& candidate) const noexcept;
   double left_by(const Candidate& candidate) const noexcept;
   bool explains_most(const Candidate& candidate) const noexcept;
