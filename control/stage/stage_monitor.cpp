@@ -196,7 +196,6 @@ void StageMonitor::begin_reference() noexcept {
   reference_moves_ = 0;
   past_ = {};  // what ended before does not echo in it
   displacements_.forget();
-  run_alarm_ = kAlarm;
   prepared_ = false;
   forget_verdict();
 }
@@ -515,7 +514,7 @@ void StageMonitor::decide(const Anchor& here) noexcept {
   } else if (verdict_.trust >= kTrust) {
     verdict_ = {.anchor_nm = here.place_nm, .trust = kTrust};
     alarm_ = kCredit * kAlarm;
-    displacements_.restart();
+    displacements_.forget();  // the sample may have been at fault
     for (Candidate& c : candidates_) {
       c.doubt = c.own_doubt = 0;
       c.anchor = here;

@@ -219,7 +219,6 @@ class StageMonitor {
   Vec2 trusted_from_nm_;               ///< ... where the modelled stage was then
   double alarm_ = kAlarm;  ///< the doubt that is one now; more after a probe has succeeded
   DisplacementRecord displacements_;
-  double run_alarm_ = kAlarm;  ///< the evidence for a run that is an alarm
   StageVerdict verdict_;
 };
 

@@ -19,9 +19,6 @@ constexpr double kRefuted = 4;
 constexpr double kMostLeftSd2 = 2.5 * 2.5;
 /// What may be a run is not learnt as the sample's own motion from this share of an alarm on.
 constexpr double kShareToLearn = 0.4;
-/// After an alarm the next one takes so many times the evidence, at most kMostRunCredit times an
-/// alarm's, falling back in about so many frames: a sample that really moves so far is learnt.
-constexpr double kRunCredit = 2, kMostRunCredit = 16, kRunCreditFrames = 2000;
 
 }  // namespace
 
@@ -39,7 +36,6 @@ bool StageMonitor::is_knock() const noexcept {
 /// sample's own which is just cancelled. But no sample begins to move so far.
 void StageMonitor::weigh_displacements(const ObservedFrame& sample) noexcept {
   const Vec2 measured_nm2{sample.covariance_nm2.xx, sample.covariance_nm2.yy};
-  run_alarm_ += (kAlarm - run_alarm_) / kRunCreditFrames;
   const bool complete =
       displacements_.add({sample.moved_nm, sample.modelled_nm, measured_nm2, sample.taken_ns});
   Run run;
@@ -48,10 +44,9 @@ void StageMonitor::weigh_displacements(const ObservedFrame& sample) noexcept {
     const auto d = displacements_.over(lag);
     if (!d) break;
     weigh_displacement(*d, run);
-    if (is_sure() && run.evidence < kShareToLearn * run_alarm_) displacements_.learn(lag, *d);
+    if (is_sure() && run.evidence < kShareToLearn * kAlarm) displacements_.learn(lag, *d);
   }
-  if (!verdict_.follows || moves_at_rest_ < kMovesToJudge || run.evidence < run_alarm_) return;
-  run_alarm_ = std::min(kRunCredit * run_alarm_, kMostRunCredit * kAlarm);
+  if (!verdict_.follows || moves_at_rest_ < kMovesToJudge || run.evidence < kAlarm) return;
   accuse(responses_[run.candidate].looks, run.from_nm);
 }
 
