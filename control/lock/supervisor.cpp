@@ -277,7 +277,7 @@ void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
   if (blind_) monitor_.skip_move();
   if (facts.taken_ns - watched_ns_ < kWatchedNs) return;
   watched_ns_ = facts.taken_ns;
-  if (is_excused(facts)) monitor_.skip_move();
+  if (is_excused(facts)) monitor_.skip_frame();
   const ImageToStage& m = controller_.stage().image_to_stage();
   const ObservedFrame sample = {.moved_nm = m.apply(facts.drift->frame_drift_nm),
                                 .covariance_nm2 = m.spread(facts.drift->frame_covariance_nm2),
@@ -286,27 +286,6 @@ void Supervisor::watch_stage(const FrameFacts& facts) noexcept {
                                 .taken_ns = facts.taken_ns,
                                 .expectation = expectation_};
   stage_verdict_ = monitor_.update(sample);
-  if (runs_away(sample)) stage_verdict_ = monitor_.accuse(StageLooks::Stuck, {still_.stage_nm, 0});
-}
-
-/// Whether a lock of one axis sends its stage far while the sample lies still. To the monitor a
-/// command that grows smoothly looks like a motion of the sample's own that is just cancelled; of
-/// two axes the other one's moves give it away before.
-bool Supervisor::runs_away(const ObservedFrame& sample) noexcept {
-  constexpr std::int64_t kWindowNs = 500'000'000;
-  constexpr double kStillNm = 5, kStillSds = 4;  // a frame may lie so far off
-  constexpr double kFarNm = 15;
-  const bool looks = settings_.axes == 1 && lock_.state == LockState::Locked && !is_acquainting() &&
-                     stage_verdict_.follows;
-  const double still_nm = kStillNm + kStillSds * std::sqrt(sample.covariance_nm2.xx);
-  const double stage_nm = sample.modelled_nm.x - sample.move_nm.x;
-  const double moved_nm = sample.moved_nm.x - sample.move_nm.x;
-  if (!looks || still_.since_ns == 0 || sample.taken_ns - still_.since_ns > kWindowNs ||
-      std::abs(moved_nm - still_.sample_nm) > still_nm) {
-    still_ = {looks ? sample.taken_ns : 0, moved_nm, stage_nm};
-    return false;
-  }
-  return std::abs(stage_nm - still_.stage_nm) > kFarNm + 2 * still_nm;
 }
 
 /// Keeps from the law a place that may be another marker's, and all places while the stage is not

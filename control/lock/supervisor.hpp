@@ -209,7 +209,6 @@ class Supervisor {
   void update_law(const FrameFacts& facts) noexcept;
   bool is_excused(const FrameFacts& facts) noexcept;
   void watch_stage(const FrameFacts& facts) noexcept;
-  bool runs_away(const ObservedFrame& sample) noexcept;
   bool has_jumped(const FrameFacts& facts, LockEvent verdict) const noexcept;
   void remember(const FrameFacts& facts, bool jumped) noexcept;
   void feed(LockEvent event, std::int64_t now_ns) noexcept;
@@ -267,12 +266,6 @@ class Supervisor {
   Vec2 last_corrected_nm_;  ///< corrected_nm() of that frame
   std::int64_t last_measured_ns_ = 0;
   std::int64_t watched_ns_ = 0;  ///< when the last frame was taken that the monitor saw
-  /// Of one axis: where the sample was, and the stage by its model, when runs_away() began to look.
-  struct Still {
-    std::int64_t since_ns = 0;  ///< 0: it does not
-    double sample_nm = 0, stage_nm = 0;
-  };
-  Still still_;
   int excuses_ = 0;  ///< for frames that say nothing of the stage, as a command left late
   std::int64_t unsent_ns_ = 0;  ///< when a command was last seen not to have left; 0: never
   bool blind_ = false;          ///< no drift since last_measured_ns_

@@ -195,6 +195,7 @@ void StageMonitor::begin_reference() noexcept {
   reference_sum_nm2_ = {};
   reference_moves_ = 0;
   past_ = {};  // what ended before does not echo in it
+  displacements_.forget();
   prepared_ = false;
   forget_verdict();
 }
@@ -228,6 +229,7 @@ bool StageMonitor::y_is_calmer() const noexcept {
 }
 
 void StageMonitor::forget_verdict() noexcept {
+  displacements_.restart();
   for (Candidate& c : candidates_) c.doubt = c.own_doubt = c.trust = 0;
   has_last_ = false;
   model_nm2_ = allowed_nm_ = 0;
@@ -274,6 +276,7 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
     prepare();
     if (is_rest(stage)) moves_at_rest_ = std::min(moves_at_rest_ + 1, kMovesToJudge);
     innovate(moved, stage);
+    const bool knock = is_knock();
     update_variance(covariance);
     doubt_the_model(difference(sample.move_nm, before_nm));
     // The observer's innovations know of the law's commands only. What was doubted by the other
@@ -290,6 +293,10 @@ StageVerdict StageMonitor::update(const ObservedFrame& sample) noexcept {
     stage_move_nm_ = stage;
     to_remember_ = true;
     prepared_ = false;
+    if (knock || frames_mixed_ > 0)
+      displacements_.restart();
+    else
+      weigh_displacements(sample);
   } else if (verdict_.doubt == 0) {
     for (Candidate& c : candidates_) c.anchor = here;
     oldest_ = next_oldest_ = here;
@@ -330,6 +337,11 @@ void StageMonitor::innovate(Vec2 moved, Vec2 stage) noexcept {
   }
 }
 
+/// Nothing of what is seen may be a fault's.
+bool StageMonitor::is_sure() const noexcept {
+  return frames_mixed_ == 0 && verdict_.follows && verdict_.doubt < kDoubtToLearn * alarm_ / kAlarm;
+}
+
 void StageMonitor::remember() noexcept {
   const bool at_rest = is_rest(stage_move_nm_);
   const Vec2 variance = by_intention_ ? Vec2{} : variance_nm2_;
@@ -339,8 +351,7 @@ void StageMonitor::remember() noexcept {
     move.x_nm[i] = static_cast<float>(c.predicted_nm.x + clip(c.innovation_nm.x, variance.x));
     move.y_nm[i] = static_cast<float>(c.predicted_nm.y + clip(c.innovation_nm.y, variance.y));
   }
-  const bool sure =
-      frames_mixed_ == 0 && verdict_.follows && verdict_.doubt < kDoubtToLearn * alarm_ / kAlarm;
+  const bool sure = is_sure();
   if (sure && (at_rest || moves_at_rest_ == kMovesToJudge)) {
     MotionPredictor::Past x_nm, y_nm;
     for (std::size_t i = 0; i < MotionPredictor::kOrder; ++i) {
@@ -503,6 +514,7 @@ void StageMonitor::decide(const Anchor& here) noexcept {
   } else if (verdict_.trust >= kTrust) {
     verdict_ = {.anchor_nm = here.place_nm, .trust = kTrust};
     alarm_ = kCredit * kAlarm;
+    displacements_.forget();  // the sample may have been at fault
     for (Candidate& c : candidates_) {
       c.doubt = c.own_doubt = 0;
       c.anchor = here;

@@ -24,6 +24,7 @@
 #include <optional>
 #include <span>
 
+#include "control/stage/displacement_record.hpp"
 #include "control/stage/expectation.hpp"
 #include "control/stage/motion_predictor.hpp"
 #include "control/values/types.hpp"
@@ -89,7 +90,12 @@ class StageMonitor {
   /// moved about before them.
   void restart() noexcept;
   /// The next place is not compared with those before; verdict and doubts stay.
-  void skip_move() noexcept { has_last_ = false; }
+  void skip_move() noexcept {
+    skip_frame();
+    displacements_.restart();
+  }
+  /// The last place is not compared with the next: a command was late to leave before it.
+  void skip_frame() noexcept { has_last_ = false; }
   /// Somebody else found that the stage does not follow: as if an alarm had said so.
   StageVerdict accuse(StageLooks looks, Vec2 anchor_nm) noexcept;
   /// Somebody else found out how it answers: it follows, and is trusted as after a probe. For two
@@ -137,11 +143,19 @@ class StageMonitor {
     double own_doubt = 0;  ///< by the monitor's own innovations, of one that drives away
     double trust = 0;      ///< evidence for the model, against it
     Anchor anchor;         ///< when doubt was last small
+    std::int64_t refuted_block = 0;  ///< when the stage was last seen not to be this one
   };
   /// The moves from one frame to the next that each candidate leaves to the sample, knocks clipped.
   /// In single precision, and filled up with zeros, so that whole vectors are added.
   struct Moves {
     std::array<float, kLanes> x_nm{}, y_nm{};
+  };
+
+  /// A command that went far while the sample did not answer it.
+  struct Run {
+    double evidence = 0;        ///< log-likelihood ratio of a candidate against the model ...
+    std::size_t candidate = 0;  ///< ... of this one
+    Vec2 from_nm;               ///< where the modelled stage was before
   };
 
   /// One for each of responses_.
@@ -159,6 +173,10 @@ class StageMonitor {
   double by_late_commands(double for_standstill, std::int64_t taken_ns) noexcept;
   void weigh(const Anchor& here) noexcept;
   void decide(const Anchor& here) noexcept;
+  bool is_knock() const noexcept;
+  bool is_sure() const noexcept;
+  void weigh_displacements(const ObservedFrame& sample) noexcept;
+  void weigh_displacement(const Displacement& displacement, Run& best) noexcept;
   double allowance_of(const Candidate& candidate) const noexcept;
   double left_by(const Candidate& candidate) const noexcept;
   bool explains_most(const Candidate& candidate) const noexcept;
@@ -200,6 +218,7 @@ class StageMonitor {
   std::int64_t trusted_until_ns_ = 0;  ///< after reassure() ...
   Vec2 trusted_from_nm_;               ///< ... where the modelled stage was then
   double alarm_ = kAlarm;  ///< the doubt that is one now; more after a probe has succeeded
+  DisplacementRecord displacements_;
   StageVerdict verdict_;
 };
 
