@@ -402,10 +402,10 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, MarkerFollower& f
         take({}, {.repeated = static_cast<int>(markers.picks.size())});
         continue;
       }
-      auto spots = follower.follow(
-          blocks.pixels() + static_cast<std::size_t>(i) * stack.shape().frame_bytes(),
-          blocks.first() + i);
-      if (z != nullptr) spots = z->reader.read(spots);
+      const std::byte* frame =
+          blocks.pixels() + static_cast<std::size_t>(i) * stack.shape().frame_bytes();
+      auto spots = follower.follow(frame, blocks.first() + i);
+      if (z != nullptr) spots = z->reader.read(spots, frame);
       take(spots, follower.absences());
       results.write(spots);
     }
@@ -457,7 +457,8 @@ Outcome follow_markers(const Run& as_given) {
   std::optional<Heights> z;
   if (options.curve) {
     z.emplace(
-        Heights{.reader = {*options.curve, fitter.options(), options.roi_px, markers.picks.size()},
+        Heights{.reader = {*options.curve, fitter.options(), options.roi_px, markers.picks.size(),
+                           stack.shape()},
                 .heights = MarkerHeights(markers.picks.size())});
   }
   const MarkerTracks tracks = tracks_of(run, markers, follower, results, z ? &*z : nullptr);

@@ -10,6 +10,7 @@
 #include "base/median.hpp"
 #include "control/axial/calibration/curve_picture.hpp"
 #include "control/axial/calibration/dimmer_curves.hpp"
+#include "control/axial/calibration/sweep_course.hpp"
 #include "control/axial/calibration/sweep_stage.hpp"
 
 namespace driftd::control {
@@ -21,8 +22,12 @@ constexpr double kMostWobbleNm = 30, kWobbleWithinNm = 100, kMostLightChange = 0
 /// How far the curve reaches beyond the sample's place.
 constexpr double kBesideAstigmaticNm = 200, kBesideDefocusNm = 100;
 constexpr double kFarFromCrossingNm = 100;
+/// The crossing is so near to where coma shifts no spot; markers lie at other heights, too.
+constexpr double kFocusWithinNm = 100, kFocusUnknownNm = 250;
 /// Widths change by less than so much, and than so many standard deviations of a place: noise.
 constexpr double kStillPx = 0.02, kStillSds = 8;
+/// A way on which both widths, or the one, change, wherever it is.
+constexpr double kWayTold = 60, kWayToldOneWidth = 200;
 /// A gain that the curve until now tells otherwise by more is told.
 constexpr double kSameGain = 0.05, kLeastSlope = 0.05;
 constexpr double kGainWithinNm = 200;
@@ -54,7 +59,10 @@ class WidthSweep {
 
   void measure() {
     see_light();
-    check_moved();
+    const PlaceLooks seen = looks();
+    check_followed(record_, stage_, seen,
+                   context_.method == AxialMethod::Astigmatic ? kWayTold : kWayToldOneWidth);
+    check_moved(seen);
     const ZStackBeads beads = beads_of_steps();
     CalibrationSettings settings{
         .method = context_.method,
@@ -71,7 +79,12 @@ class WidthSweep {
     for (std::size_t s = 0; s < beads.planes; ++s) settings.step.push_back(s);
     // The first curve reads how the sample drifted. With that taken out, the ways up and down are
     // planes of their own.
-    const std::vector<double> drift = stage_.drift_of(read_all(make_curve(beads, settings)));
+    const PlaceReadings first = read_all(make_curve(beads, settings));
+    check_unbroken(record_, stage_, "z", [&](std::size_t p) -> std::optional<double> {
+      if (!first[p]) return std::nullopt;
+      return first[p]->z_nm - places_[p].z_nm;
+    });
+    const std::vector<double> drift = stage_.drift_of(first);
     const ZStackBeads planes = beads_of_both(drift, settings);
     AxialCalibration made = make_curve(planes, settings);
     made.curve = with_slope(made.curve, slope_near_start(made, planes, settings));
@@ -83,6 +96,11 @@ class WidthSweep {
     check_even(made, beads);
     stage_.check_steps(read);
     judge_wobble(made);
+    const double focus_nm = made.zero_nm;
+    if (context_.method == AxialMethod::Astigmatic)
+      stage_.find_tilt(focus_nm, kFocusWithinNm);
+    else
+      stage_.find_tilt(0, std::abs(focus_nm));
     describe(made, planes, settings);
     check_lock_point(made.curve);
     stage_.check_noise();
@@ -195,29 +213,45 @@ class WidthSweep {
                              100 * kMostLightChange));
   }
 
+  /// Of the markers' middle half, each less its own mean.
+  [[nodiscard]] PlaceLooks looks() const {
+    const bool two = context_.method == AxialMethod::Astigmatic;
+    std::vector<Vec2> means(record_.markers());
+    std::vector<double> counts(record_.markers(), 0);
+    for (std::size_t p = 0; p < places_.size(); ++p) {
+      for (std::size_t i = 0; i < record_.markers(); ++i) {
+        const BeadFit fit = fit_at({p}, i);
+        if (fit.fitted)
+          means[i].x += fit.sigma_x_px, means[i].y += fit.sigma_y_px, ++counts[i];
+      }
+    }
+    PlaceLooks looks(places_.size());
+    for (std::size_t p = 0; p < places_.size(); ++p) {
+      std::vector<double> x, y;
+      double variance = 0;
+      for (std::size_t i = 0; i < record_.markers(); ++i) {
+        const BeadFit fit = fit_at({p}, i);
+        if (!fit.fitted) continue;
+        x.push_back(fit.sigma_x_px - means[i].x / counts[i]);
+        y.push_back(two ? fit.sigma_y_px - means[i].y / counts[i] : 0);
+        variance += std::max(fit.variance.x_px2, two ? fit.variance.y_px2 : 0);
+      }
+      if (!places_[p].is_measured() || x.empty()) continue;
+      const double sd = kMedianSd * std::sqrt(variance) / static_cast<double>(x.size());
+      looks[p] = PlaceLook{{middle(std::move(x)), middle(std::move(y))}, sd};
+    }
+    return looks;
+  }
+
   /// Whether widths go with the stage, by least squares on its place, and on time for the drift.
-  void check_moved() const {
+  void check_moved(const PlaceLooks& looks) const {
     const double range = record_.plan().settings().range_nm;
     double most = 0;
-    for (const bool along_x : {true, false}) {
-      if (!along_x && context_.method != AxialMethod::Astigmatic) continue;
-      const auto width_of = [&](const BeadFit& fit) {
-        return along_x ? fit.sigma_x_px : fit.sigma_y_px;
-      };
-      std::vector<double> means(record_.markers(), 0), counts(record_.markers(), 0);
-      for (std::size_t p = 0; p < places_.size(); ++p) {
-        for (std::size_t i = 0; i < record_.markers(); ++i) {
-          const BeadFit fit = fit_at({p}, i);
-          if (fit.fitted) means[i] += width_of(fit), ++counts[i];
-        }
-      }
+    for (const auto axis : {&Vec2::x, &Vec2::y}) {
+      if (axis == &Vec2::y && context_.method != AxialMethod::Astigmatic) continue;
       const auto moved = stage_.parabola_of([&](std::size_t p) -> std::optional<double> {
-        std::vector<double> off;
-        for (std::size_t i = 0; i < record_.markers(); ++i)
-          if (const BeadFit fit = fit_at({p}, i); fit.fitted)
-            off.push_back(width_of(fit) - means[i] / counts[i]);
-        if (off.empty()) return std::nullopt;
-        return middle(std::move(off));
+        if (!looks[p]) return std::nullopt;
+        return looks[p]->px.*axis;
       });
       if (!moved) return;
       most = std::max(most, moved->change);
@@ -519,7 +553,8 @@ SweepFindings analyse_sweep(const SweepRecord& record, const SweepContext& conte
   SweepFindings findings;
   const SweepStage stage(record, context, findings);
   stage.check_recorded();
-  stage.find_tilt();
+  stage.check_lateral();
+  stage.find_tilt(0, context.method == AxialMethod::Reflection ? 0 : kFocusUnknownNm);
   if (context.method == AxialMethod::Reflection)
     measure_spot(record, stage, findings);
   else
