@@ -8,7 +8,7 @@ from harness import BIN, SOURCE, new_rig
 
 WORLD = (SOURCE / "config/examples/scenario-axial.yaml").read_text()
 # x and y walk so little that the tilt is known to some nm for a micrometre; coma stays.
-CALM = (("random_walk_nm_per_sqrt_s: 4", "random_walk_nm_per_sqrt_s: 0.3"))
+CALM = (("random_walk_nm_per_sqrt_s: 4", "random_walk_nm_per_sqrt_s: 0.3"),)
 CAMERA = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}  # the world's
 STAGE = "{delay_us: 2500, resonance_hz: 100, damping: 0.7}"
 REFLECTION = "{x_px: 128, y_px: 240, roi_px: 28}"
