@@ -4,7 +4,7 @@ them is disturbed. Judged by the simulator's truth."""
 import math
 import unittest
 
-from harness import SOURCE, new_rig
+from harness import SOURCE, new_rig, protocol
 
 WORLD = (SOURCE / "config/examples/scenario-axial.yaml").read_text()
 CAMERA = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}  # the world's
@@ -48,6 +48,11 @@ class AxialLock(unittest.TestCase):
         status = self.rig.status()
         self.assertTrue(status["gate"]["in_lock"])
         self.assertTrue(status["axial"]["lock"]["gate"]["in_lock"])
+        messages = dict(self.rig.subscribe("position", "axial").drain(1))
+        shown = protocol.examples()
+        self.assertEqual(messages.keys(), {"position", "axial"})
+        for topic, message in messages.items():
+            self.assertEqual(protocol.differences(shown[topic], dict(message)), [], topic)
         reply = self.rig.client.request("move", dz_nm=80)[0]
         self.assertAlmostEqual(reply["z_nm"], 80)
         self.rig.sleep(2)

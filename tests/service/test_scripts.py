@@ -89,6 +89,12 @@ class Scripts(unittest.TestCase):
                 self.write(self.repository / header, text + "int now;\n")
                 self.assertEqual(self.tidied(), ["b/apart.cpp", source])
                 self.write(self.repository / header, text)
+        self.write(self.repository / "b/zz_changed.cpp", '#include "a/high.hpp"\nint now;\n')
+        self.call("git", "add", "-A")
+        self.write(self.repository / "a/high.hpp", FILES["a/high.hpp"] + "int now;\n")
+        self.assertEqual(self.tidied(), ["b/apart.cpp", "b/zz_changed.cpp"])  # the header is read with it
+        self.call("git", "rm", "-qf", "b/zz_changed.cpp")
+        self.write(self.repository / "a/high.hpp", FILES["a/high.hpp"])
         self.write(self.repository / "b/nobody.hpp", "int now;\n")
         self.assertEqual(self.tidied(), ["b/apart.cpp"])
         self.assertIn("no source that the preset clang compiles includes b/nobody.hpp", self.said)

@@ -368,7 +368,7 @@ std::string solve_heights(const Options& options, FrameRange range, const PlaceB
                           const DriftSettings& lateral, Heights& z) {
   const AxialDriftSettings settings{lateral.reference, lateral.min_markers};
   z.drift = solve_axial_drift(z.heights, places, settings);
-  const std::string gaps = axial_gaps_in_words(z.drift, z.heights, places, settings, range.first);
+  std::string gaps = axial_gaps_in_words(z.drift, z.heights, places, settings, range.first);
   const std::int64_t known = frames_known(z.drift);
   const double share = static_cast<double>(known) / static_cast<double>(range.count);
   if (drift_wanted(options) && (known == 0 || share < options.min_drift_share)) {

@@ -75,9 +75,11 @@ class Solver {
     for (std::size_t frame = 0; frame < points_.size(); ++frame) {
       const AxialPoint before = points_[frame];
       points_[frame] = drift_of(frame);
-      const bool same = (before.markers == 0) == (points_[frame].markers == 0);
-      moved_nm = std::max(moved_nm, same ? std::abs(points_[frame].z_nm - before.z_nm)
-                                         : std::numeric_limits<double>::infinity());
+      if ((before.markers == 0) == (points_[frame].markers == 0)) {
+        moved_nm = std::max(moved_nm, std::abs(points_[frame].z_nm - before.z_nm));
+      } else {
+        moved_nm = std::numeric_limits<double>::infinity();
+      }
     }
     return moved_nm;
   }

@@ -55,8 +55,7 @@ class Dimmer {
       rois.y_px.push_back(top);
       fitter::with_pixels(fitter_type(shape.type), frame_.data(), [&](const auto* pixels) {
         for (int k = 0; k < side * side; ++k) {
-          const auto at =
-              static_cast<std::size_t>((top + k / side) * shape.width_px + left + k % side);
+          const int at = (top + k / side) * shape.width_px + left + k % side;
           rois.electrons.push_back(
               static_cast<float>(gain_ * (static_cast<double>(pixels[at]) - offset_adu_)));
         }
@@ -105,7 +104,8 @@ class Dimmer {
     const std::vector<BeadFit> weighted = fit(rois, rois.electrons, plane, 1, assumed_read_e);
     for (std::size_t i = 0; i < rois.beads.size(); ++i)
       to.beads.fits[plane * beads_.beads + rois.beads[i]] = weighted[i];
-    const auto area = static_cast<std::size_t>(beads_.roi_px * beads_.roi_px);
+    const auto area =
+        static_cast<std::size_t>(beads_.roi_px) * static_cast<std::size_t>(beads_.roi_px);
     std::vector<float> drawn;
     for (std::size_t i = 0; i < rois.beads.size(); ++i) {
       const BeadFit& known = beads_.at(plane, rois.beads[i]);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace driftd::control {
 namespace {
@@ -52,6 +53,16 @@ double tick_of(const Extent& span) {
   return 10 * power;
 }
 
+/// The multiples of tick_of() within it.
+std::vector<double> ticks_of(const Extent& span) {
+  const double step = tick_of(span);
+  const auto first = std::lround(std::ceil(span.low / step));
+  const auto last = std::lround(std::floor(span.high / step));
+  std::vector<double> ticks;
+  for (auto i = first; i <= last; ++i) ticks.push_back(static_cast<double>(i) * step);
+  return ticks;
+}
+
 class Panel {
  public:
   Panel(std::string& svg, double top, Extent x, Extent y, const std::string& x_name,
@@ -60,11 +71,10 @@ class Panel {
     svg_ += fmt::format(
         "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#888\"/>\n",
         kPanelLeft, top, kPictureWidth - kPanelLeft - kPanelRight, kPanelHeight);
-    for (double at = std::ceil(x.low / tick_of(x)) * tick_of(x); at <= x.high; at += tick_of(x))
-      text(at_x(at), top + kPanelHeight + 16, "middle", fmt::format("{:g}", at + 0.0));
-    for (double at = std::ceil(y.low / tick_of(y)) * tick_of(y); at <= y.high; at += tick_of(y)) {
-      text(kPanelLeft - 6, at_y(at) + 4, "end",
-           fmt::format("{:.4g}", std::abs(at) < 1e-9 ? 0 : at));
+    for (const double at : ticks_of(x))
+      text(at_x(at), top + kPanelHeight + 16, "middle", fmt::format("{:g}", at));
+    for (const double at : ticks_of(y)) {
+      text(kPanelLeft - 6, at_y(at) + 4, "end", fmt::format("{:.4g}", at));
       line(x.low, at, x.high, at, "#ddd");
     }
     text(0.5 * kPictureWidth, top + kPanelHeight + 32, "middle", x_name);

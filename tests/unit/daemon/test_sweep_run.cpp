@@ -13,7 +13,6 @@
 using namespace driftd;
 using namespace driftd::daemon;
 using control::LockEvent;
-using control::SweepPart;
 
 namespace {
 

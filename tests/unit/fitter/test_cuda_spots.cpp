@@ -18,7 +18,7 @@ namespace driftd {
 namespace {
 
 using fitter::FoundInFrames, fitter::FrameShape, fitter::FrameSpot, fitter::HotPixels,
-    fitter::Localization, fitter::SpotJob, fitter::SpotSearch;
+    fitter::SpotJob, fitter::SpotSearch;
 
 /// Small chunks on several streams.
 fitter::CudaBatchOptions several_lanes() {
