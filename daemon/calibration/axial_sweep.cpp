@@ -43,7 +43,7 @@ AxialSweep::AxialSweep(const config::Config& config, LockOrders& lock, const Cam
                        std::function<std::string()> nothing_to_see,
                        std::function<std::optional<AxialTravel>()> travel)
     : RunningCalibration({config, lock, camera, loop, events, std::move(nothing_to_see)},
-                       AxisGroup::Axial),
+                         AxisGroup::Axial),
       travel_(std::move(travel)) {}
 
 void AxialSweep::begun() {
@@ -54,11 +54,11 @@ std::string AxialSweep::own_reason(const StageRun& run) const {
   if (run.end() != CalibrationEnd::MarkersLost) return {};
   const auto& own = static_cast<const SweepRun&>(run);
   const auto& places = own.record().plan().places();
-  return fmt::format("{} not seen for several frames in a row, near {:+.0f} nm: sweep less far "
-                     "(--range-nm), or give more light",
-                     config_.axial.method == AxialMethod::Reflection ? "the spot was"
-                                                                     : "most markers were",
-                     places[std::min(own.places_done(), places.size() - 1)].z_nm);
+  return fmt::format(
+      "{} not seen for several frames in a row, near {:+.0f} nm: sweep less far "
+      "(--range-nm), or give more light",
+      config_.axial.method == AxialMethod::Reflection ? "the spot was" : "most markers were",
+      places[std::min(own.places_done(), places.size() - 1)].z_nm);
 }
 
 /// It is back where its driver reads it there or, without a driver that tells, where it looks so.
@@ -79,9 +79,10 @@ std::string AxialSweep::place_of(const StageRun& run) const {
   const auto seen = control::start_again(static_cast<const SweepRun&>(run).record());
   if (!seen) return told;
   if (seen->looks_the_same()) return back;
-  return fmt::format("{}, and what is seen there is {:.2f} px off what was seen at first: the "
-                     "sample drifted, or the stage did not come back",
-                     told, seen->off_px);
+  return fmt::format(
+      "{}, and what is seen there is {:.2f} px off what was seen at first: the "
+      "sample drifted, or the stage did not come back",
+      told, seen->off_px);
 }
 
 /// How far the limits, and the stage itself, let the sample go, to the nearer side.
@@ -101,8 +102,7 @@ control::SweepSettings AxialSweep::settings_for(const SweepRequest& request) con
   settings.step_nm = request.step_nm.value_or(kDefaultStepNm);
   const double usual_nm =
       config_.axial.method == AxialMethod::Astigmatic ? kWidthsRangeNm : kOneSideRangeNm;
-  const double fits_nm =
-      room_beside_nm() - control::SweepPlan::approach_nm(settings.step_nm);
+  const double fits_nm = room_beside_nm() - control::SweepPlan::approach_nm(settings.step_nm);
   settings.range_nm = request.range_nm.value_or(std::min(usual_nm, fits_nm));
   settings.frames_per_place = request.frames.value_or(
       static_cast<int>(std::clamp(std::ceil(kMeasuredS * hz), kFewestByTime, kMostByTime)));
@@ -127,8 +127,7 @@ void AxialSweep::check_room(const control::SweepSettings& settings) const {
         fmt::format("a sweep takes the sample {:g} nm each way at least, {:g} nm with the way to "
                     "its first place; {:.0f} nm are left by axial.range_limit_nm ({:g} nm), "
                     "axial.travel_limit_nm ({:g} nm){}",
-                    Plan::kLeastRangeNm,
-                    Plan::kLeastRangeNm + Plan::approach_nm(settings.step_nm),
+                    Plan::kLeastRangeNm, Plan::kLeastRangeNm + Plan::approach_nm(settings.step_nm),
                     std::max(0.0, room_beside_nm()), config_.axial.range_limit_nm,
                     config_.axial.travel_limit_nm,
                     travel() ? " and what the stage's driver tells of its travel" : "")};
@@ -159,7 +158,8 @@ void AxialSweep::check_suits(const control::SweepPlan& plan) const {
                                        range_nm, in_words(*passed), helps)};
   }
   const auto own = travel();
-  if (own && (own->position_nm - stage_nm < own->min_nm || own->position_nm + stage_nm > own->max_nm))
+  if (own &&
+      (own->position_nm - stage_nm < own->min_nm || own->position_nm + stage_nm > own->max_nm))
     throw CommandRefused{
         Refusal::Refused,
         fmt::format("a sweep of {:g} nm each way would take the stage {:.0f} nm each way from "
@@ -203,11 +203,10 @@ void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t 
 }
 
 RunningCalibration::Evaluation AxialSweep::evaluation_of(std::unique_ptr<StageRun> run,
-                                                       std::string& /*why*/) {
+                                                         std::string& /*why*/) {
   return [run = std::shared_ptr<const SweepRun>(static_cast<SweepRun*>(run.release())),
-          config = config_, roi_px = loop_.report().roi_px](const std::atomic<bool>& /*cancelled*/) {
-    return evaluate(*run, config, roi_px);
-  };
+          config = config_, roi_px = loop_.report().roi_px](
+             const std::atomic<bool>& /*cancelled*/) { return evaluate(*run, config, roi_px); };
 }
 
 }  // namespace driftd::daemon

@@ -50,7 +50,7 @@ Calibration::Calibration(const config::Config& config, LockOrders& lock, const C
                          std::function<std::string()> nothing_to_see,
                          std::function<DriverTiming()> timing)
     : RunningCalibration({config, lock, camera, loop, events, std::move(nothing_to_see)},
-                       AxisGroup::Lateral),
+                         AxisGroup::Lateral),
       timing_(std::move(timing)) {}
 
 std::string Calibration::own_reason(const StageRun& run) const {
@@ -149,7 +149,7 @@ void Calibration::begin(std::optional<double> excursion, std::optional<double> d
 }
 
 RunningCalibration::Evaluation Calibration::evaluation_of(std::unique_ptr<StageRun> given_back,
-                                                        std::string& why) {
+                                                          std::string& why) {
   const std::shared_ptr<const CalibrationRun> run(
       static_cast<CalibrationRun*>(given_back.release()));
   if (run->record().samples.size() < kLeastSamples) {
@@ -181,7 +181,7 @@ std::string Calibration::lost_with(const config::Config& after) const {
 }
 
 const char* Calibration::moving_name() const {
-  return report().calibration == CalibrationPhase::Quiet ? "quiet"
+  return report().calibration == CalibrationPhase::Quiet    ? "quiet"
          : report().calibration == CalibrationPhase::Moving ? "moving"
                                                             : "returning";
 }

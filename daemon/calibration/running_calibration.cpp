@@ -41,7 +41,7 @@ void RunningCalibration::check_may_begin(bool by_markers) const {
 }
 
 void RunningCalibration::order(std::unique_ptr<StageRun> run, std::string text, json fields,
-                             Answer answer, std::int64_t now_ns) {
+                               Answer answer, std::int64_t now_ns) {
   const StageRun* ordered = run.get();
   parts_.lock.calibrate(
       std::move(run),
@@ -64,8 +64,8 @@ void RunningCalibration::order(std::unique_ptr<StageRun> run, std::string text, 
 
 void RunningCalibration::stop(const Answer& answer) {
   if (phase_ != Phase::Moving)
-    throw CommandRefused{Refusal::Refused,
-                         fmt::format("no calibration moves the stage{}", is_axial() ? " of z" : "")};
+    throw CommandRefused{Refusal::Refused, fmt::format("no calibration moves the stage{}",
+                                                       is_axial() ? " of z" : "")};
   LoopCommand command{.kind = LoopCommand::Kind::StopCalibration};
   command.group = group_;
   if (!loop_.send(std::move(command)))
@@ -81,8 +81,7 @@ void RunningCalibration::turn() {
   try {
     CalibrationResult found = evaluation_.get();
     if (!found.refusal.empty())
-      return conclude(Phase::Refused,
-                      is_axial() ? found.refusal + "; " + place_ : found.refusal);
+      return conclude(Phase::Refused, is_axial() ? found.refusal + "; " + place_ : found.refusal);
     result_ = std::move(found.result);
     conclude(Phase::Done, found.summary);
   } catch (const std::exception& error) {
@@ -150,8 +149,8 @@ void RunningCalibration::collect(std::unique_ptr<StageRun> given_back) {
   Evaluation evaluation = evaluation_of(std::move(given_back), why);
   if (!evaluation) return conclude(Phase::Failed, why + "; " + place_);
   phase_ = Phase::Fitting;
-  text_ = place_ +
-          (is_axial() ? "; what was seen is being evaluated" : "; its answer is being fitted");
+  text_ =
+      place_ + (is_axial() ? "; what was seen is being evaluated" : "; its answer is being fitted");
   cancelled_ = std::make_shared<std::atomic<bool>>(false);
   try {
     evaluation_ = std::async(std::launch::async,
@@ -204,8 +203,8 @@ json RunningCalibration::with_axes(json fields) const {
 }
 
 json RunningCalibration::progress() const {
-  const double share = phase_ == Phase::Moving ? report().calibration_progress
-                                               : (phase_ == Phase::None ? 0.0 : 1.0);
+  const double share =
+      phase_ == Phase::Moving ? report().calibration_progress : (phase_ == Phase::None ? 0.0 : 1.0);
   return with_axes({{"run", number_},
                     {"phase", phase_name()},
                     {"progress", share},

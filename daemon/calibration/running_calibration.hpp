@@ -52,7 +52,11 @@ class RunningCalibration {
   using Evaluation = std::function<CalibrationResult(const std::atomic<bool>& cancelled)>;
 
   RunningCalibration(const CalibrationParts& parts, AxisGroup group)
-      : config_(parts.config), camera_(parts.camera), loop_(parts.loop), parts_(parts), group_(group) {}
+      : config_(parts.config),
+        camera_(parts.camera),
+        loop_(parts.loop),
+        parts_(parts),
+        group_(group) {}
   /// An evaluation that is under way is broken off.
   virtual ~RunningCalibration();
 

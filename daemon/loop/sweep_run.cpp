@@ -22,7 +22,7 @@ constexpr std::int64_t kSeenAgainNs = 200'000'000;
 SweepRun::SweepRun(control::SweepPlan plan, std::size_t markers, const SweepRunSettings& settings)
     : StageRun(settings.bad_frames_to_end,
                std::max<std::int64_t>(kLeastRestNs,
-                        kSeenAgainNs + std::llround(1e9 * plan.settings().settle_s))),
+                                      kSeenAgainNs + std::llround(1e9 * plan.settings().settle_s))),
       settings_(settings),
       record_(std::move(plan), markers),
       settle_ns_(std::llround(1e9 * record_.plan().settings().settle_s)) {}

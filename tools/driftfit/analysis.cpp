@@ -456,10 +456,9 @@ Outcome follow_markers(const Run& as_given) {
   MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps);
   std::optional<Heights> z;
   if (options.curve) {
-    z.emplace(
-        Heights{.reader = {*options.curve, fitter.options(), options.roi_px, markers.picks.size(),
-                           stack.shape()},
-                .heights = MarkerHeights(markers.picks.size())});
+    z.emplace(Heights{.reader = {*options.curve, fitter.options(), options.roi_px,
+                                 markers.picks.size(), stack.shape()},
+                      .heights = MarkerHeights(markers.picks.size())});
   }
   const MarkerTracks tracks = tracks_of(run, markers, follower, results, z ? &*z : nullptr);
   const DriftSettings settings = settings_for(options, range, tracks);

@@ -52,7 +52,8 @@ class Replaced {
         fs::remove(one->file, error);
       else  // where a symbolic link led to
         fs::rename(one->old, fs::weakly_canonical(one->file), error);
-      if (error) left += fmt::format("; {} is not as it was: {}", one->file.string(), error.message());
+      if (error)
+        left += fmt::format("; {} is not as it was: {}", one->file.string(), error.message());
     }
     return left;
   }
@@ -113,8 +114,8 @@ std::vector<std::string> write_sweep(const CalibrationFile& file, const nlohmann
                                 has_curve ? "the curve is the one of this sweep, and " : ""));
     return lines;
   } catch (const std::exception& error) {
-    throw std::runtime_error(fmt::format("{}; the files are as they were{}", error.what(),
-                                         replaced.undo()));
+    throw std::runtime_error(
+        fmt::format("{}; the files are as they were{}", error.what(), replaced.undo()));
   }
 }
 

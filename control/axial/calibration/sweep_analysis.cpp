@@ -11,13 +11,12 @@
 #include "control/axial/calibration/curve_picture.hpp"
 #include "control/axial/calibration/dimmer_curves.hpp"
 #include "control/axial/calibration/sweep_course.hpp"
+#include "control/axial/calibration/sweep_fits.hpp"
 #include "control/axial/calibration/sweep_stage.hpp"
 
 namespace driftd::control {
 namespace {
 
-/// Of the frames of a place, of a marker that counts there.
-constexpr double kSeenShare = 0.5;
 constexpr double kMostWobbleNm = 30, kWobbleWithinNm = 100, kMostLightChange = 0.1;
 /// How far the curve reaches beyond the sample's place.
 constexpr double kBesideAstigmaticNm = 200, kBesideDefocusNm = 100;
@@ -37,15 +36,6 @@ constexpr double kSlopeWithinNm = 150, kFewestForSlope = 6;
 constexpr double kMostUnevenNm = 5, kUnevenSds = 3;
 constexpr double kSecondDifference = 1.2247;  ///< its standard deviation, over that of a value
 
-/// The mean of the middle half.
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t cut = values.size() / 4;
-  double sum = 0;
-  for (std::size_t i = cut; i < values.size() - cut; ++i) sum += values[i];
-  return sum / static_cast<double>(values.size() - 2 * cut);
-}
-
 /// By the markers' widths.
 class WidthSweep {
  public:
@@ -55,15 +45,16 @@ class WidthSweep {
         context_(context),
         stage_(stage),
         findings_(findings),
-        places_(record.plan().places()) {}
+        places_(record.plan().places()),
+        fits_(record, context, stage) {}
 
   void measure() {
     see_light();
-    const PlaceLooks seen = looks();
+    const PlaceLooks seen = fits_.looks();
     check_followed(record_, stage_, seen,
                    context_.method == AxialMethod::Astigmatic ? kWayTold : kWayToldOneWidth);
     check_moved(seen);
-    const ZStackBeads beads = beads_of_steps();
+    const ZStackBeads beads = fits_.beads_of_steps();
     CalibrationSettings settings{
         .method = context_.method,
         .z_nm = {},
@@ -85,7 +76,7 @@ class WidthSweep {
       return first[p]->z_nm - places_[p].z_nm;
     });
     const std::vector<double> drift = stage_.drift_of(first);
-    const ZStackBeads planes = beads_of_both(drift, settings);
+    const ZStackBeads planes = fits_.beads_of_both(drift, settings);
     AxialCalibration made = make_curve(planes, settings);
     made.curve = with_slope(made.curve, slope_near_start(made, planes, settings));
     findings_.warnings = made.warnings;
@@ -109,83 +100,13 @@ class WidthSweep {
   }
 
  private:
-  /// The marker's mean over all frames of these places.
-  [[nodiscard]] BeadFit fit_at(std::initializer_list<std::size_t> places,
-                               std::size_t marker) const {
-    BeadFit fit{.fitted = true};
-    const double share = 1.0 / static_cast<double>(places.size());
-    for (const std::size_t p : places) {
-      const MarkerAtPlace& m = record_.at(p, marker);
-      if (m.frames == 0 || m.saturated > 0 || m.frames < kSeenShare * record_.visit(p).frames)
-        return {};
-      const double weight = share / m.frames;
-      fit.x_px += weight * m.x_px;
-      fit.y_px += weight * m.y_px;
-      fit.sigma_x_px += weight * m.sigma_x_px;
-      fit.sigma_y_px += weight * m.sigma_y_px;
-      fit.variance.x_px2 += weight * weight * m.variance_x_px2;
-      fit.variance.y_px2 += weight * weight * m.variance_y_px2;
-      fit.photons += weight * m.electrons;
-      fit.background_e += weight * m.background_e;
-      fit.dimness += weight * m.dimness;
-      fit.excess += weight * m.excess;
-    }
-    return fit;
-  }
-
-  /// Of each step up and down together: hysteresis and a steady drift cancel.
-  [[nodiscard]] ZStackBeads beads_of_steps() const {
-    ZStackBeads beads;
-    beads.beads = record_.markers();
-    beads.planes = record_.plan().steps();
-    beads.roi_px = context_.fits.roi_px;
-    beads.fits.resize(beads.planes * beads.beads);
-    const std::vector<std::size_t> up = stage_.steps_of(SweepPart::Up);
-    const std::vector<std::size_t> down = stage_.steps_of(SweepPart::Down);
-    for (std::size_t s = 0; s < beads.planes; ++s) {
-      beads.frames.push_back(static_cast<std::int64_t>(s));
-      for (std::size_t i = 0; i < beads.beads; ++i) {
-        beads.fits[s * beads.beads + i] = fit_at({up[s], down[s]}, i);
-        for (const std::size_t p : {up[s], down[s]})
-          beads.saturated += record_.at(p, i).saturated > 0 ? 1U : 0U;
-      }
-    }
-    return beads;
-  }
-
-  /// The ways up and down, in the order of where the sample was.
-  [[nodiscard]] ZStackBeads beads_of_both(const std::vector<double>& drift,
-                                          CalibrationSettings& settings) const {
-    std::vector<std::pair<double, std::size_t>> visits;
-    for (const SweepPart part : {SweepPart::Up, SweepPart::Down})
-      for (const std::size_t p : stage_.places_of(part))
-        visits.emplace_back(places_[p].z_nm + drift[p], p);
-    std::sort(visits.begin(), visits.end());
-    ZStackBeads beads;
-    beads.beads = record_.markers();
-    beads.planes = visits.size();
-    beads.roi_px = context_.fits.roi_px;
-    settings.z_nm.clear();
-    settings.step.clear();
-    settings.frames_averaged = record_.plan().settings().frames_per_place;
-    for (const auto& [z_nm, p] : visits) {
-      settings.step.push_back(settings.z_nm.size());
-      beads.frames.push_back(static_cast<std::int64_t>(settings.z_nm.size()));
-      settings.z_nm.push_back(z_nm);
-      for (std::size_t i = 0; i < beads.beads; ++i) {
-        beads.fits.push_back(fit_at({p}, i));
-        beads.saturated += record_.at(p, i).saturated > 0 ? 1U : 0U;
-      }
-    }
-    return beads;
-  }
-
   void see_light() {
     const std::vector<std::size_t> starts = stage_.places_of(SweepPart::Start);
     std::vector<double> changes;
     std::size_t seen = 0;
     for (std::size_t i = 0; i < record_.markers(); ++i) {
-      const BeadFit first = fit_at({starts.front()}, i), last = fit_at({starts.back()}, i);
+      const BeadFit first = fits_.fit_at({starts.front()}, i),
+                    last = fits_.fit_at({starts.back()}, i);
       seen += first.fitted ? 1U : 0U;
       if (first.fitted && last.fitted && first.photons > 0)
         changes.push_back(last.photons / first.photons - 1);
@@ -211,36 +132,6 @@ class WidthSweep {
                              "exposure changed; less light, a shorter sweep",
                              100 * std::abs(change), change > 0 ? "brighter" : "dimmer",
                              100 * kMostLightChange));
-  }
-
-  /// Of the markers' middle half, each less its own mean.
-  [[nodiscard]] PlaceLooks looks() const {
-    const bool two = context_.method == AxialMethod::Astigmatic;
-    std::vector<Vec2> means(record_.markers());
-    std::vector<double> counts(record_.markers(), 0);
-    for (std::size_t p = 0; p < places_.size(); ++p) {
-      for (std::size_t i = 0; i < record_.markers(); ++i) {
-        const BeadFit fit = fit_at({p}, i);
-        if (fit.fitted)
-          means[i].x += fit.sigma_x_px, means[i].y += fit.sigma_y_px, ++counts[i];
-      }
-    }
-    PlaceLooks looks(places_.size());
-    for (std::size_t p = 0; p < places_.size(); ++p) {
-      std::vector<double> x, y;
-      double variance = 0;
-      for (std::size_t i = 0; i < record_.markers(); ++i) {
-        const BeadFit fit = fit_at({p}, i);
-        if (!fit.fitted) continue;
-        x.push_back(fit.sigma_x_px - means[i].x / counts[i]);
-        y.push_back(two ? fit.sigma_y_px - means[i].y / counts[i] : 0);
-        variance += std::max(fit.variance.x_px2, two ? fit.variance.y_px2 : 0);
-      }
-      if (!places_[p].is_measured() || x.empty()) continue;
-      const double sd = kMedianSd * std::sqrt(variance) / static_cast<double>(x.size());
-      looks[p] = PlaceLook{{middle(std::move(x)), middle(std::move(y))}, sd};
-    }
-    return looks;
   }
 
   /// Whether widths go with the stage, by least squares on its place, and on time for the drift.
@@ -270,7 +161,7 @@ class WidthSweep {
                                                     std::size_t plane = 0) const {
     std::vector<double> z, sd;
     for (std::size_t k = 0; k < made.beads.size(); ++k) {
-      const BeadFit fit = fit_at({place}, made.beads[k]);
+      const BeadFit fit = fits_.fit_at({place}, made.beads[k]);
       if (!fit.fitted) continue;
       const AxialReading r = made.curve.read(fit.sigma_x_px, fit.sigma_y_px, fit.variance);
       if (rows != nullptr)
@@ -397,12 +288,12 @@ class WidthSweep {
       double low[2] = {1e9, 1e9}, high[2] = {-1e9, -1e9};
       for (std::size_t p = 0; p < places_.size(); ++p) {
         if (!places_[p].is_measured() || std::abs(places_[p].z_nm) > kWobbleWithinNm) continue;
-        const BeadFit own = fit_at({p}, i);
+        const BeadFit own = fits_.fit_at({p}, i);
         if (!own.fitted) continue;
         std::vector<double> x, y;
         for (const std::size_t other : made.beads) {
-          const BeadFit fit = fit_at({p}, other);
-          const BeadFit first = fit_at({stage_.places_of(SweepPart::Start).front()}, other);
+          const BeadFit fit = fits_.fit_at({p}, other);
+          const BeadFit first = fits_.fit_at({stage_.places_of(SweepPart::Start).front()}, other);
           if (!fit.fitted || !first.fitted) continue;
           x.push_back(fit.x_px - first.x_px), y.push_back(fit.y_px - first.y_px);
         }
@@ -532,7 +423,7 @@ class WidthSweep {
     for (const SweepPart part : {SweepPart::Up, SweepPart::Down}) {
       for (const std::size_t p : stage_.places_of(part)) {
         (void)read_at(p, made, &made.readings, beads.planes++);
-        for (std::size_t i = 0; i < beads.beads; ++i) beads.fits.push_back(fit_at({p}, i));
+        for (std::size_t i = 0; i < beads.beads; ++i) beads.fits.push_back(fits_.fit_at({p}, i));
       }
     }
     findings_.picture = curve_picture(made, beads, context_.source + "; hollow: on the way down");
@@ -545,6 +436,7 @@ class WidthSweep {
   const SweepStage& stage_;
   SweepFindings& findings_;
   const std::vector<SweepPlace>& places_;
+  SweepFits fits_;
 };
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace {
 
 /// A way on which the look changes by less than this share of what it usually does was not made,
 /// as far as the usual change is so many standard deviations of a place.
-constexpr double kStillShare = 0.1, kTellingSds = 8, kNoWaySds = 5, kSeenSds = 4, kAlike = 0.25;
+constexpr double kStillShare = 0.1, kTellingSds = 8, kNoWaySds = 5, kSeenSds = 4, kAlike = 0.25,
+                 kBlindShare = 0.3;
 /// A jump is so far, and so many standard deviations; a few places lie on either side of it.
 constexpr double kLeastJumpNm = 15, kJumpSds = 5;
 constexpr std::size_t kPlacesBeside = 3;
@@ -68,8 +69,8 @@ class Course {
     }
     Fitted fitted;
     if (!equations.solve(1e-12, fitted.c) || !equations.invert(fitted.inverse)) return std::nullopt;
-    fitted.variance = std::max(equations.remaining(fitted.c), 0.0) /
-                      static_cast<double>(rows_.size() - terms);
+    fitted.variance =
+        std::max(equations.remaining(fitted.c), 0.0) / static_cast<double>(rows_.size() - terms);
     return fitted;
   }
 
@@ -131,14 +132,14 @@ class Following {
 
   void check(const SweepStage& stage) const {
     if (change_px_ < kSeenSds * sd_px_) return;  // steps are not seen, moved or not
-    const Stretch up = still_on(up_), down = still_on(down_);
+    Stretch up = still_on(up_), down = still_on(down_);
+    up.found = up.found && !is_optics(up_, up, down_);
+    down.found = down.found && !is_optics(down_, down, up_);
     if (!up.found && !down.found) return;
     if (up.found && down.found) {
       const bool at_top = up.last + 1 == up_.size() && down.first == 0;
       const bool at_bottom = up.first == 0 && down.last + 1 == down_.size();
       if (at_top != at_bottom && lie_alike(up, down)) fail_at_end(at_top, up, down);
-      // Where it looks alike both ways, in the middle, it is the optics that show no change.
-      if (!at_top && !at_bottom && lie_alike(up, down)) return;
     }
     const std::vector<std::size_t>& way = up.found ? up_ : down_;
     const Stretch& still = up.found ? up : down;
@@ -177,6 +178,23 @@ class Following {
     return places_[way[i]].z_nm;
   }
 
+  /// In the middle of a way, at heights that look alike on the other way, too: near the focus
+  /// without a lens.
+  bool is_optics(const std::vector<std::size_t>& way, const Stretch& still,
+                 const std::vector<std::size_t>& other) const {
+    if (still.first == 0 || still.last + 1 == way.size()) return false;
+    const auto [low_nm, high_nm] = std::minmax(z_of(way, still.first), z_of(way, still.last));
+    Vec2 low{1e9, 1e9}, high{-1e9, -1e9};
+    for (const std::size_t p : other) {
+      if (!looks_[p] || places_[p].z_nm < low_nm || places_[p].z_nm > high_nm) continue;
+      const Vec2 px = looks_[p]->px;
+      low = {std::min(low.x, px.x), std::min(low.y, px.y)};
+      high = {std::max(high.x, px.x), std::max(high.y, px.y)};
+    }
+    return std::hypot(high.x - low.x, high.y - low.y) <
+           kBlindShare * change_px_ * static_cast<double>(still.last - still.first);
+  }
+
   /// The same heights on the way up as on the way down.
   bool lie_alike(const Stretch& up, const Stretch& down) const {
     const double up_low = z_of(up_, up.first), up_high = z_of(up_, up.last);
@@ -199,8 +217,8 @@ class Following {
   const std::vector<SweepPlace>& places_;
   const PlaceLooks& looks_;
   double step_nm_, least_way_nm_;
-  std::vector<std::size_t> up_, down_;   ///< places, in the order in which they were made
-  double change_px_ = 0, sd_px_ = 0;  ///< of the look, from step to step: usual, and its noise
+  std::vector<std::size_t> up_, down_;  ///< places, in the order in which they were made
+  double change_px_ = 0, sd_px_ = 0;    ///< of the look, from step to step: usual, and its noise
 };
 
 }  // namespace

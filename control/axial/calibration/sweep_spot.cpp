@@ -70,8 +70,8 @@ void measure_spot(const SweepRecord& record, const SweepStage& stage, SweepFindi
     if (seen(p)) {
       const SweepVisit& visit = record.visit(p);
       const double n = visit.spot_frames;
-      looks[p] = PlaceLook{{visit.spot_px.x / n, visit.spot_px.y / n},
-                           std::sqrt(visit.spot_variance) / n};
+      looks[p] =
+          PlaceLook{{visit.spot_px.x / n, visit.spot_px.y / n}, std::sqrt(visit.spot_variance) / n};
     }
   check_followed(record, stage, looks, 0);
   check_unbroken(record, stage, "z", [&](std::size_t p) -> std::optional<double> {

@@ -63,8 +63,7 @@ void SweepStage::check_recorded() const {
                fmt::format("{} of {} places were measured", seen, measured));
 }
 
-std::optional<PlaceLine> SweepStage::line_of(
-    const PlaceValue& value) const {
+std::optional<PlaceLine> SweepStage::line_of(const PlaceValue& value) const {
   NormalEquations equations(4);
   std::size_t count = 0;
   const double range = record_.plan().settings().range_nm;
@@ -91,8 +90,7 @@ std::optional<PlaceLine> SweepStage::line_of(
                    .rms = std::sqrt(variance)};
 }
 
-std::optional<SweepStage::Change> SweepStage::parabola_of(
-    const PlaceValue& value) const {
+std::optional<SweepStage::Change> SweepStage::parabola_of(const PlaceValue& value) const {
   constexpr std::size_t kTerms = 6;
   NormalEquations equations(kTerms);
   std::size_t count = 0;

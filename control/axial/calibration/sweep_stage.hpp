@@ -48,16 +48,14 @@ class SweepStage {
   /// The place of each step.
   std::vector<std::size_t> steps_of(SweepPart part) const;
   /// Least squares of value(place) over the places that have one.
-  std::optional<PlaceLine> line_of(
-      const PlaceValue& value) const;
+  std::optional<PlaceLine> line_of(const PlaceValue& value) const;
 
   /// How much a value changes with the stage over the sweep, and how uncertain that is: by least
   /// squares on the place and its square, beside the time up to its third power.
   struct Change {
     double change = 0, sd = 0;
   };
-  std::optional<Change> parabola_of(
-      const PlaceValue& value) const;
+  std::optional<Change> parabola_of(const PlaceValue& value) const;
 
   /// All places were measured.
   void check_recorded() const;

@@ -30,13 +30,13 @@ struct SweepWorld {
   double start_nm = 0;                     ///< from the middle between the foci
   double drift_nm_per_s = 0, walk_nm = 0;  ///< the walk: of a second
   double drift_x_nm_per_s = 0, walk_x_nm = 0;
-  double bleached_share = 0;              ///< in 20 s
-  double jump_nm = 0, jump_x_nm = 0;      ///< it is pushed, after jump_s
+  double bleached_share = 0;          ///< in 20 s
+  double jump_nm = 0, jump_x_nm = 0;  ///< it is pushed, after jump_s
   double jump_s = 0;
   // The stage.
   double gain = 1, hysteresis_nm = 0, tilt_x_nm_per_um = 0, tilt_y_nm_per_um = 0;
   double time_constant_s = 0, uneven_nm = 0,
-         slip_nm = 0;  ///< the slip: before the steps at the end
+         slip_nm = 0;                         ///< the slip: before the steps at the end
   double stuck_s = 1e9, stuck_until_s = 1e9;  ///< it stands still meanwhile
   double end_nm = 1e9;                        ///< of its travel upwards
   AxialMethod method = AxialMethod::Astigmatic;
@@ -98,7 +98,8 @@ class SweepBench {
         const double left = world_.time_constant_s > 0
                                 ? (before - at) * std::exp(-since_s / world_.time_constant_s)
                                 : 0;
-        const double z = at + left + slip + uneven + jumped + walked + world_.drift_nm_per_s * seconds;
+        const double z =
+            at + left + slip + uneven + jumped + walked + world_.drift_nm_per_s * seconds;
         add_frame(record, p, seconds, z, at);
       }
     }
