@@ -231,10 +231,10 @@ void Demo::take_camera_away() {
 Report Demo::finish() {
   phases_.end_ns = monotonic_ns();
   const nlohmann::json status = daemon_commands_.request("status").body.at("status");
-  Report report =
-      make_report(recording_, phases_, status,
-                  {config_.camera.frame_rate_hz, config_.control.step_limit_nm,
-                   holds_z() ? std::optional(config_.axial.step_limit_nm) : std::nullopt});
+  Report report = make_report(
+      recording_, phases_, status,
+      {config_.camera.frame_rate_hz, config_.lock.max_frame_age_ms, config_.control.step_limit_nm,
+       holds_z() ? std::optional(config_.axial.step_limit_nm) : std::nullopt});
   if (!options_.look) {
     for (std::string& failure : stop_programs()) report.failures.push_back(std::move(failure));
   }

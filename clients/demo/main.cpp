@@ -19,7 +19,8 @@ constexpr int kExitInterrupted = 130;
 constexpr const char* kExitCodes =
     "Exit codes:\n"
     "  0    the lock held\n"
-    "  1    the demo ran and the lock did not hold as it should; the report says why\n"
+    "  1    the lock did not hold as it should, or the computer was too busy to tell; the report "
+    "says why\n"
     "  2    wrong usage\n"
     "  3    the demo could not run to its end\n"
     "  130  interrupted\n";
@@ -50,11 +51,24 @@ const StageKind* find_stage(const std::string& name) {
   return nullptr;
 }
 
+struct Told {
+  bool flat, config, scenario;
+};
+
+/// What is not told is of three axes where nothing is told, else of x and y.
+void choose_examples(DemoOptions& options, const Told& told) {
+  if (!told.flat && !told.config && !told.scenario && options.stage == nullptr) return;
+  if (!told.config)
+    options.config = options.stage == nullptr ? DRIFTD_EXAMPLES_DIR "/simulator.yaml"
+                                              : DRIFTD_EXAMPLES_DIR "/uncalibrated.yaml";
+  if (!told.scenario) options.scenario = DRIFTD_EXAMPLES_DIR "/scenario-demo.yaml";
+}
+
 int run(int argc, char** argv) {
   DemoOptions options;
   std::string stage;
-  options.config = DRIFTD_EXAMPLES_DIR "/simulator.yaml";
-  options.scenario = DRIFTD_EXAMPLES_DIR "/scenario-demo.yaml";
+  options.config = DRIFTD_EXAMPLES_DIR "/three-axes.yaml";
+  options.scenario = DRIFTD_EXAMPLES_DIR "/scenario-three-axes.yaml";
   options.output = "build/demo";
   CLI::App app(
       "Simulates a drifting sample, locks it, takes the camera away for two seconds, and reports "
@@ -69,10 +83,11 @@ int run(int argc, char** argv) {
          "An emulated controller of this kind moves the stage, through driftd-stage, and is "
          "calibrated before the lock: driftd's configuration knows nothing of it")
       ->check(CLI::IsMember(kinds));
-  bool three_axes = false;
-  app.add_flag("--three-axes", three_axes,
-               "Hold z, too: markers behind a weak cylinder lens, and a focus stage")
-      ->excludes("--stage");
+  bool flat = false;
+  app.add_flag(
+      "--flat", flat,
+      "x and y alone, without a lens and a focus stage; so it is with --stage, --config and "
+      "--scenario, too");
   app.add_flag("--look", options.look,
                "Keep the locked sample and its page up after the report, until Ctrl-C");
   try {
@@ -80,13 +95,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kExitUsage;
   }
-  if (three_axes && app.count("--config") == 0)
-    options.config = DRIFTD_EXAMPLES_DIR "/three-axes.yaml";
-  if (three_axes && app.count("--scenario") == 0)
-    options.scenario = DRIFTD_EXAMPLES_DIR "/scenario-three-axes.yaml";
   options.stage = find_stage(stage);
-  if (options.stage != nullptr && app.count("--config") == 0)
-    options.config = DRIFTD_EXAMPLES_DIR "/uncalibrated.yaml";
+  choose_examples(options, {flat, app.count("--config") > 0, app.count("--scenario") > 0});
   try {
     options.programs = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     StopSignal stop;

@@ -119,8 +119,8 @@ unset key
 set object 1 rectangle from t_away, graph 0 to t_back, graph 1 fc rgb "#f6d5d5" fs solid noborder behind
 set arrow 1 from t_lock, graph 0 to t_lock, graph 1 nohead lc rgb "#808080" dt 3 lw 1.5
 
-set tmargin at screen 0.93
-set bmargin at screen 0.53
+set tmargin at screen top_1
+set bmargin at screen bottom_1
 set format x ""
 set ylabel "true drift (nm)" offset 0.5
 set label 1 "lock" at t_lock, graph 0.05 offset 0.7 textcolor rgb "#606060"
@@ -136,18 +136,16 @@ set label 7 "y, had it stayed unlocked" at t_end, end_free_y offset 1 textcolor 
      data using 1:3 with lines lc rgb "#d1541b" lw 1.8@drift_z@
 
 unset label
-set tmargin at screen 0.45
-set bmargin at screen 0.09
-set format x "%g"
-set xlabel "time (s)"
-set ylabel "residual (nm)" offset 0.5
+set tmargin at screen top_2
+set bmargin at screen bottom_2
+@time_flat@set ylabel "residual (nm)" offset 0.5
 set yrange [-zoom:zoom]
-set label 1 "Locked, enlarged" at graph 0, 1.06 font ",14"
+set label 1 "@x_and_y@ocked, enlarged" at graph 0, 1.06 font ",14"
 set label 2 rms_x at graph 1, 0.62 offset 1 textcolor rgb "#1660a8" font ",11"
 set label 3 rms_y at graph 1, 0.38 offset 1 textcolor rgb "#d1541b" font ",11"
-@label_rms_z@plot data using 1:6 with lines lc rgb "#1660a8" lw 0.8, \
-     data using 1:7 with lines lc rgb "#d1541b" lw 0.8@residual_z@
-unset multiplot
+plot data using 1:6 with lines lc rgb "#1660a8" lw 0.8, \
+     data using 1:7 with lines lc rgb "#d1541b" lw 0.8
+@residual_z@unset multiplot
 unset label
 unset arrow
 unset object
@@ -155,12 +153,27 @@ unset xlabel
 set autoscale y
 )gp";
 
-/// The script, with z where it is held: its residual lies below those of x and y, whose noise is
-/// less.
+constexpr const char* kTimeAxis = R"gp(set format x "%g"
+set xlabel "time (s)"
+)gp";
+
+/// Below those of x and y, whose noise is less.
+constexpr const char* kResidualZ = R"gp(
+unset label
+set tmargin at screen top_3
+set bmargin at screen bottom_3
+@time@set yrange [-zoom_z:zoom_z]
+set label 1 "z, locked, enlarged" at graph 0, 1.08 font ",14"
+set label 2 rms_z at graph 1, 0.55 offset 1 textcolor rgb "#6b3fa0" font ",11"
+plot data using 1:10 with lines lc rgb "#6b3fa0" lw 0.8
+)gp";
+
+/// The script, with z where it is held.
 std::string picture(bool with_z) {
   std::string text = kPicture;
-  const auto put = [&](const std::string& mark, const std::string& z) {
-    text.replace(text.find(mark), mark.size(), with_z ? z : "");
+  const auto put = [&](const std::string& mark, const std::string& z,
+                       const std::string& flat = "") {
+    text.replace(text.find(mark), mark.size(), with_z ? z : flat);
   };
   put("@drift_z@",
       ", \\\n     data using 1:9 with lines lc rgb \"#d3c2ea\" lw 1.5, \\\n"
@@ -169,9 +182,10 @@ std::string picture(bool with_z) {
       "set label 8 \"z\" at t_end, end_z offset 1 textcolor rgb \"#6b3fa0\"\n"
       "set label 9 \"z, had it stayed unlocked\" at t_end, end_free_z offset 1 textcolor rgb "
       "\"#a58cc8\" font \",11\"\n");
-  put("@label_rms_z@",
-      "set label 4 rms_z at graph 1, 0.14 offset 1 textcolor rgb \"#6b3fa0\" font \",11\"\n");
-  put("@residual_z@", ", \\\n     data using 1:10 with lines lc rgb \"#6b3fa0\" lw 0.8");
+  put("@x_and_y@", "x and y, l", "L");
+  put("@time_flat@", "", kTimeAxis);
+  put("@residual_z@", kResidualZ);
+  if (with_z) put("@time@", kTimeAxis);
   return text;
 }
 
@@ -188,8 +202,7 @@ void write_script(const std::vector<Row>& rows, const Phases& phases, const Repo
   const auto since_start = [&](std::int64_t time_ns) {
     return static_cast<double>(time_ns - phases.unlocked_ns) * 1e-9;
   };
-  const double largest = std::max({report.residual_rms_nm[kX], report.residual_rms_nm[kY],
-                                   report.z ? report.z->residual_rms_nm : 0.0});
+  const double largest = std::max(report.residual_rms_nm[kX], report.residual_rms_nm[kY]);
   std::ofstream out(file);
   out << "# Drawn by driftd-demo; run `gnuplot drift.gp` here to draw it again.\n"
          "data = 'drift.tsv'\n";
@@ -207,15 +220,19 @@ void write_script(const std::vector<Row>& rows, const Phases& phases, const Repo
   }
   if (report.z) {
     out << fmt::format("end_z = {:.1f}\nend_free_z = {:.1f}\n", end_of(rows, 7), end_of(rows, 8));
+    out << fmt::format("zoom_z = {:.1f}\n", std::max(1.0, 6 * report.z->residual_rms_nm));
     out << fmt::format("rms_z = \"z: {:.2f} nm rms\\n(unlocked: {:.0f} nm)\"\n",
                        report.z->residual_rms_nm, report.z->unlocked_rms_nm);
   }
+  out << (report.z ? "top_1 = 0.95; bottom_1 = 0.63; top_2 = 0.57; bottom_2 = 0.35\n"
+                     "top_3 = 0.29; bottom_3 = 0.07\n"
+                   : "top_1 = 0.93; bottom_1 = 0.53; top_2 = 0.45; bottom_2 = 0.09\n");
   const std::string drawn = picture(report.z.has_value());
-  out << "set terminal pngcairo size 1400,1000 font 'DejaVu Sans,13'\nset output 'drift.png'\n"
-      << drawn
-      << "set terminal svg size 1000,714 font 'DejaVu Sans,13' background '#ffffff'\n"
-         "set output 'drift.svg'\n"
-      << drawn;
+  out << fmt::format(
+      "set terminal pngcairo size 1400,{} font 'DejaVu Sans,13'\nset output 'drift.png'\n{}"
+      "set terminal svg size 1000,{} font 'DejaVu Sans,13' background '#ffffff'\n"
+      "set output 'drift.svg'\n{}",
+      report.z ? 1300 : 1000, drawn, report.z ? 929 : 714, drawn);
   if (!out.flush()) throw std::runtime_error("cannot write " + file.string());
 }
 

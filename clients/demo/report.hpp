@@ -11,14 +11,20 @@
 
 #include "clients/common/daemon_view.hpp"
 #include "clients/demo/recording.hpp"
+#include "clients/demo/stalls.hpp"
 
 namespace driftd::clients {
 
-/// After the lock engages and after the fault, this long is not judged: the loop first has to catch
-/// up with the drift that it finds.
-constexpr double kSettling_s = 1.0;
+/// At least so long must be left to be judged, else the computer was too busy to tell.
+constexpr double kLeastJudged_s = 3;
+/// A demo that missed more messages than this share of the frames does not know its figures.
+constexpr double kMostMissed = 0.05;
 /// The lock is not good if more than this is left, or if there was nothing to hold still.
 constexpr double kLargestResidual_nm = 1.0;
+/// Of a computer that was busy, whose simulated stage follows late: the hold is bad beyond this,
+/// and where the lock let go for more than this share of the time.
+constexpr double kLargestResidualBusy_nm = 3.0;
+constexpr double kMostLetGoBusy = 0.25;
 constexpr double kSmallestUnlocked_nm = 20.0;
 /// z is known less well: sixteen markers of 3e4 photons tell it to 1 nm in a frame.
 constexpr double kLargestResidualZ_nm = 2.0;
@@ -35,6 +41,7 @@ struct Phases {
 /// What the configuration asks for.
 struct Expected {
   double rate_hz = 0;
+  double frame_age_ms = 50;  ///< an older frame is stale
   double step_limit_nm = 0;
   std::optional<double> z_step_limit_nm;  ///< z is held, too
 };
@@ -56,6 +63,7 @@ struct Report {
   /// sample_nm from unlocked_ns to lock_ns about its first half second: what a viewer saw.
   PerAxis watched_unlocked_rms_nm{};
   std::size_t judged_frames = 0;      ///< that the residual is over
+  double judged_s = 0;                ///< the time of these frames
   std::size_t judged_not_locked = 0;  ///< of those, frames without the state locked
   std::size_t frames = 0;             ///< that the camera sent, of all phases
   std::size_t frames_lost = 0;        ///< of those, never fitted; the fault excluded
@@ -65,10 +73,12 @@ struct Report {
   double largest_step_nm = 0;  ///< |delta| per axis of any correction
   double largest_step_after_reconnect_nm = 0;
   std::optional<AxialFigures> z;  ///< where it was to be held
+  bool busy = false;              ///< stalls, or fewer frames than asked for: the computer's fault
   Expected expected;
   nlohmann::json latency_us;  ///< status.latency_us.total of the daemon; null if none
   std::string backend;
   std::uint64_t messages_missed = 0;
+  std::vector<Stall> stalls;  ///< while locked; they and kSettling_s after each are not judged
   std::vector<std::string> failures;  ///< a sentence each; none: the lock held
 };
 

@@ -84,7 +84,7 @@ class Clients(unittest.TestCase):
         self.addCleanup(rig.close)
         examples = SOURCE / "config/examples"
         rig.start_sim((examples / "scenario-three-axes.yaml").read_text())
-        axial = {"method": "astigmatic", "curve": f'"{examples}/curves/three-axes.yaml"', "hold": "true", "range_limit_nm": 400,
+        axial = {"method": "astigmatic", "curve": f'"{examples}/curves/three-axes.yaml"', "hold": "true", "range_limit_nm": 380,
                  "stage": "{delay_us: 3000, resonance_hz: 100, damping: 0.7}"}
         rig.start_daemon(rig.config(**{**deep(rig), "axial": axial}))
         rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
@@ -122,6 +122,29 @@ class Clients(unittest.TestCase):
         page = (rig.folder / "report.html").read_text(encoding="utf-8")
         for part in ("<th>z locked</th>", "residual of z while it was locked", "<h2>Lost time of z</h2>"):
             self.assertIn(part, page)
+
+    def test_the_curve_of_the_example_is_that_of_the_simulator(self):
+        """By the truth: a lock by it takes the sample as far as it is told, within 2 %."""
+        rig = new_rig()
+        self.addCleanup(rig.close)
+        examples = SOURCE / "config/examples"
+        rig.start_sim((examples / "scenario-three-axes.yaml").read_text())
+        axial = {"method": "astigmatic", "curve": f'"{examples}/curves/three-axes.yaml"', "hold": "true", "range_limit_nm": 380,
+                 "stage": "{delay_us: 3000, resonance_hz: 100, damping: 0.7}"}
+        rig.start_daemon(rig.config(**{**deep(rig), "axial": axial}))
+        rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "z is measured")
+        rig.client.request("lock")
+        rig.wait_until(lambda s: s["axial"]["lock"]["state"] == "locked", "z is locked")
+        rig.sleep(0.5)
+        places = {}
+        for z_nm in (-200, -60, 60, 200):
+            rig.client.request("move", z_nm=z_nm)
+            rig.sleep(1.5)
+            seen = rig.truth().collect(0.5)
+            places[z_nm] = sum(t["sample_z_nm"] for t in seen) / len(seen)
+        self.assertAlmostEqual((places[200] - places[-200]) / 400, 1, delta=0.02)
+        # Near the focus, where locks are taken: a nm of what is left of the motion beside 120.
+        self.assertAlmostEqual((places[60] - places[-60]) / 120, 1, delta=0.03)
 
     def test_a_z_that_is_not_read_is_said_with_the_reason_and_no_number(self):
         rig = new_rig()

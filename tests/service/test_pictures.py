@@ -18,10 +18,10 @@ class Pictures(unittest.TestCase):
         self.assertEqual(demo["failures"], [])
         readme = (ROOT / "README.md").read_text()
         rms, unlocked = demo["residual_rms_nm"], demo["unlocked_rms_nm"]
-        self.assertIn(f"| {rms['x']:.2f} / {rms['y']:.2f} nm ({unlocked['x']:.0f} / {unlocked['y']:.0f} nm) | `./run demo` |",
+        self.assertIn(f"| {rms['x']:.2f} / {rms['y']:.2f} nm ({unlocked['x']:.0f} / {unlocked['y']:.0f} nm) | `./run demo --flat` |",
                       readme)
         self.assertIn(f"(limit {demo['step_limit_nm']:.0f}) | {demo['reconnect_s']:.2f} s; {demo['largest_step_nm']:.1f} nm | "
-                      "`./run demo` |", readme)
+                      "`./run demo --flat` |", readme)
 
     def test_each_is_made_by_a_name_of_run_pictures(self):
         maker = (ROOT / "tools/pages/make-pictures").read_text()

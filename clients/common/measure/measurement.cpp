@@ -20,6 +20,7 @@ using nlohmann::json;
 constexpr std::size_t kLeastFrames = 64;
 /// Bridging more would tell of the bridges.
 constexpr double kMostMissing = 0.5;
+constexpr double kMostClockError = 0.25;  // a camera's clock that is further off is of other units
 /// Frames; beyond, the camera was away.
 constexpr double kLongestGap = 1e6;
 constexpr std::size_t kSlopeParts = 8;
@@ -244,22 +245,39 @@ void Measurement::add_markers(const json& message) {
 std::vector<std::uint64_t> Measurement::steps() const {
   std::vector<std::uint64_t> steps;
   std::vector<double> periods_ns;
-  bool has_clock = true;
   for (std::size_t k = 1; k < places_.size(); ++k) {
     const Place &before = places_[k - 1], &here = places_[k];
     steps.push_back(here.frame_id - before.frame_id);
     const double interval_ns =
         static_cast<double>(here.camera_ns) - static_cast<double>(before.camera_ns);
-    has_clock = has_clock && before.camera_ns > 0 && interval_ns > 0;
     periods_ns.push_back(interval_ns / static_cast<double>(steps.back()));
   }
-  if (!has_clock) return steps;
+  if (!has_clock()) return steps;
   const double usual_ns = usual_interval(periods_ns);
   for (std::size_t k = 0; k < steps.size(); ++k) {
     const double by_time = std::round(periods_ns[k] * static_cast<double>(steps[k]) / usual_ns);
     steps[k] = std::max(steps[k], static_cast<std::uint64_t>(std::min(by_time, kLongestGap)));
   }
   return steps;
+}
+
+bool Measurement::has_clock() const {
+  for (std::size_t k = 1; k < places_.size(); ++k) {
+    if (places_[k - 1].camera_ns <= 0 || places_[k].camera_ns <= places_[k - 1].camera_ns)
+      return false;
+  }
+  return true;
+}
+
+/// From the first place to the last by the camera's clock: the first or the last frame may have
+/// arrived late. Arrivals tell it where the camera has no clock, or one of other units.
+double Measurement::seconds() const {
+  const Place &first = places_.front(), &last = places_.back();
+  const double by_arrival_s = 1e-9 * static_cast<double>(last.arrival_ns - first.arrival_ns);
+  if (!has_clock()) return by_arrival_s;
+  const double by_camera_s = 1e-9 * static_cast<double>(last.camera_ns - first.camera_ns);
+  const bool agree = std::abs(by_camera_s - by_arrival_s) <= kMostClockError * by_camera_s;
+  return agree ? by_camera_s : by_arrival_s;
 }
 
 MeasurementReport Measurement::report() const {
@@ -273,8 +291,7 @@ MeasurementReport Measurement::report() const {
   report.z_state = z_state_;
   const std::vector<std::uint64_t> steps = this->steps();
   const std::uint64_t intervals = std::accumulate(steps.begin(), steps.end(), std::uint64_t{0});
-  report.seconds = 1e-9 * (static_cast<double>(places_.back().arrival_ns) -
-                           static_cast<double>(places_[0].arrival_ns));
+  report.seconds = seconds();
   if (!(report.seconds > 0)) throw std::runtime_error("the frames' arrival times do not grow");
   report.rate_hz = static_cast<double>(intervals) / report.seconds;
   report.frames = places_.size();

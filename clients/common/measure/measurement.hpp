@@ -89,6 +89,9 @@ class Measurement {
     std::array<std::vector<double>, 3> residual_nm, sd_nm;  ///< x, y, z
   };
   std::vector<std::uint64_t> steps() const;
+  /// The camera's times are there and grow.
+  bool has_clock() const;
+  double seconds() const;
   void add_z(MeasurementReport& report, const std::vector<std::uint64_t>& steps) const;
   void add_scatter(MeasurementReport& report) const;
   void add_scatter_z(MeasurementReport& report) const;

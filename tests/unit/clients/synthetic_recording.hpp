@@ -16,7 +16,8 @@ namespace driftd::test {
 
 constexpr std::int64_t kStart_ns = 5'000'000'000'000;
 constexpr double kResidual_nm = 0.5;
-constexpr clients::Expected kExpected{.rate_hz = 100, .step_limit_nm = 20, .z_step_limit_nm = {}};
+constexpr clients::Expected kExpected{
+    .rate_hz = 100, .frame_age_ms = 50, .step_limit_nm = 20, .z_step_limit_nm = {}};
 
 inline std::int64_t at(double seconds) {
   return kStart_ns + static_cast<std::int64_t>(std::llround(seconds * 1e9));
@@ -35,6 +36,7 @@ struct MadeFrame {
   double t_s = 0;
   clients::TrueFrame truth;
   std::string state, z_state;
+  double late_s = 0;  ///< how long it took to the daemon
 };
 
 /// A change of make_recording(): z is held, too.
@@ -71,8 +73,10 @@ inline clients::Recording make_recording(const std::function<void(MadeFrame&)>& 
     if (change) change(frame);
     recording.add(frame.truth);
     if (frame.state.empty()) continue;
-    recording.add(clients::PublishedPosition{frame.truth.camera_time_ns, frame.truth.time_ns,
-                                             frame.state, frame.z_state});
+    const std::int64_t arrival_ns =
+        frame.truth.time_ns + static_cast<std::int64_t>(std::llround(frame.late_s * 1e9));
+    recording.add(clients::PublishedPosition{frame.truth.camera_time_ns, arrival_ns, frame.state,
+                                             frame.z_state});
     if (frame.z_state == "locked")
       recording.add_axial(clients::PublishedCorrection{frame.truth.time_ns, {-0.2, 0}});
     if (frame.state == "locked") {

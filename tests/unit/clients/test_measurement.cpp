@@ -182,6 +182,34 @@ TEST_CASE("a busy computer, which takes frames late and several at once, changes
   CHECK(r.axes[0].lines[0].frequency_hz == Approx(12.3).margin(0.03));
 }
 
+TEST_CASE("frequencies are the camera's where the first or last frames arrive late") {
+  const double late_s = GENERATE(0.8, -0.8);  // the last 50 frames; the first 50
+  const bool clock = GENERATE(true, false);   // of nanoseconds
+  Measurement measurement;
+  for (std::uint64_t id = 1; id <= 2000; ++id) {
+    const double t = static_cast<double>(id) / kRate;
+    json frame = position(id, 3 * t + 0.5 * std::sin(2 * std::numbers::pi * 27 * t), -t);
+    double arrival_s = 1 + t;
+    if (late_s > 0 && id > 1950) arrival_s += late_s;
+    if (late_s < 0) arrival_s = std::max(arrival_s, 1 + 50 / kRate - late_s + 1e-6 * t);
+    frame["arrival_ns"] = static_cast<std::int64_t>(1e9 * arrival_s);
+    if (!clock) frame["camera_time_ns"] = 1'000'000 + 10 * id;
+    measurement.add_position(frame);
+  }
+  const MeasurementReport r = measurement.report();
+  REQUIRE(!r.axes[0].lines.empty());
+  const double told_hz = r.axes[0].lines[0].frequency_hz;
+  if (clock) {
+    CHECK(r.rate_hz == Approx(kRate));
+    CHECK(r.seconds == Approx(1999 / kRate));
+    CHECK(told_hz == Approx(27).margin(0.05));
+    CHECK(r.axes[0].drift_nm_per_min == Approx(180).margin(3));
+  } else {  // a clock that counts something else is none
+    CHECK(std::abs(told_hz - 27) > 1);
+    CHECK(r.seconds == Approx(1999 / kRate + late_s).margin(0.13));
+  }
+}
+
 TEST_CASE("a camera of one frame in ten seconds is measured, too") {
   Measurement measurement;
   for (std::uint64_t id = 1; id <= 80; ++id) {

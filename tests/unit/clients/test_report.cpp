@@ -38,6 +38,12 @@ bool fails_with(const Report& report, const std::string& text) {
   return report.failures.size() == 1 && report.failures[0].find(text) != std::string::npos;
 }
 
+std::string text_of(const Report& report) {
+  std::string text;
+  for (const Line& line : to_lines(report)) text += line.text + '\n';
+  return text;
+}
+
 }  // namespace
 
 TEST_CASE("A demo that went well is reported in its true figures") {
@@ -164,13 +170,8 @@ TEST_CASE("A computer too slow for the simulation is named beside the failure") 
   const auto said = [](double rate_hz) {
     Expected expected = kExpected;
     expected.rate_hz = rate_hz;
-    std::string text;
-    for (const Line& line :
-         to_lines(make_report(driftd::test::make_recording(), driftd::test::phases(),
-                              driftd::test::status(), expected))) {
-      text += line.text + '\n';
-    }
-    return text;
+    return text_of(make_report(driftd::test::make_recording(), driftd::test::phases(),
+                               driftd::test::status(), expected));
   };
   CHECK(said(100).find("too busy") == std::string::npos);
   CHECK(said(500).find("100 of 500 frames a second: this computer is too busy") !=
@@ -225,14 +226,87 @@ TEST_CASE("A demo that never locked has nothing to show") {
   CHECK_FALSE(report.failures.empty());
 }
 
-TEST_CASE("Messages that the demo missed spoil its figures") {
-  Recording recording = driftd::test::make_recording();
-  Message message = *parse_message(R"(status {"v":1,"seq":9,"session":"a"})");
-  message.lost = 2;
-  recording.add(message);
-  CHECK(
-      fails_with(make_report(recording, driftd::test::phases(), driftd::test::status(), kExpected),
-                 "missed 2 messages"));
+TEST_CASE("Messages that the demo missed are told, and many spoil its figures") {
+  const auto report = [](std::uint64_t missed) {
+    Recording recording = driftd::test::make_recording();
+    Message message = *parse_message(R"(status {"v":1,"seq":9,"session":"a"})");
+    message.lost = missed;
+    recording.add(message);
+    return make_report(recording, driftd::test::phases(), driftd::test::status(), kExpected);
+  };
+  CHECK(report(139).failures.empty());  // 5 % of 2,780 frames
+  CHECK(text_of(report(139)).find("missed 139 messages") != std::string::npos);
+  CHECK(fails_with(report(140), "missed 140 messages"));
+}
+
+TEST_CASE("A computer that stalled is told, and what the lock does about it is not judged") {
+  const bool gone = GENERATE(true, false);  // the frames, or late
+  // The sample is off from the stall's begin until 0.9 s after it.
+  const auto stalled = [gone](MadeFrame& frame) {
+    if (frame.t_s >= 15 && frame.t_s < 16.15) {
+      frame.truth.sample_nm[kX] += 30;
+      frame.truth.sample_z_nm += 30;
+      if (!frame.state.empty()) frame.state = frame.z_state = "holding";
+    }
+    if (frame.t_s >= 15 && frame.t_s < 15.25) {
+      if (gone)
+        frame.state.clear();
+      else
+        frame.late_s = 0.06;
+    }
+  };
+  const Report report = deep_report(stalled);
+  INFO(text_of(report));
+  CHECK(report.failures.empty());
+  REQUIRE(report.stalls.size() == 1);
+  CHECK(total_s(report.stalls) == Approx(0.26).margin(0.011));
+  CHECK(report.residual_max_nm[kX] == Approx(kResidual_nm));
+  CHECK(report.judged_frames == 1530 - 125);  // after 14.99 and before 16.25 s
+  CHECK(report.z->judged_frames == report.judged_frames);
+  CHECK(report.judged_s == Approx(15.3 - 1.26).margin(0.05));
+  CHECK(text_of(report).find("stalled 1 times while locked, for 0.3 s") != std::string::npos);
+  CHECK(to_json(report)["stalls"] == 1);
+
+  SECTION("what lasts longer is judged, by a larger limit") {
+    const auto off_by = [&](double nm) {
+      return deep_report([&stalled, nm](MadeFrame& frame) {
+        stalled(frame);
+        if (frame.t_s >= 16 && frame.t_s < 17) frame.truth.sample_nm[kX] += nm;
+      });
+    };
+    // 75 of 1405 frames are judged
+    CHECK(off_by(12).failures.empty());
+    CHECK(fails_with(off_by(14), "nm rms in x; at most 3 nm"));
+  }
+  SECTION("a lock that holds beside a load is told, and is bad where it holds often") {
+    const auto held_s = [&](double seconds) {
+      return deep_report([&stalled, seconds](MadeFrame& frame) {
+        stalled(frame);
+        if (frame.t_s >= 16.3 && frame.t_s < 16.295 + seconds) frame.state = "holding";
+      });
+    };
+    CHECK(held_s(0.05).judged_not_locked == 5);
+    CHECK(held_s(0.05).failures.empty());
+    CHECK(text_of(held_s(0.05)).find("for 5 frames") != std::string::npos);
+    CHECK(held_s(3.5).failures.empty());
+    CHECK(fails_with(held_s(3.6), "let go outside the fault (360 of 1405 frames)"));
+  }
+  SECTION("frames that are late by less than the daemon bears are no stall") {
+    const Report little = deep_report([&](MadeFrame& frame) {
+      frame.late_s = 0.045;
+      if (frame.t_s >= 15 && frame.t_s < 15.03) frame.state.clear();
+    });
+    CHECK(little.stalls.empty());
+    CHECK(little.failures.empty());
+  }
+}
+
+TEST_CASE("A computer that stalls all the time can tell nothing, and says so") {
+  const Report report = deep_report([](MadeFrame& frame) {
+    if (frame.t_s > 10.5 && std::fmod(frame.t_s, 1.0) < 0.1) frame.state.clear();
+  });
+  CHECK(report.judged_s < kLeastJudged_s);
+  CHECK(fails_with(report, "This computer was too busy to tell: it stalled 16 times"));
 }
 
 TEST_CASE("z is recorded where there is one, and nothing of it without") {
