@@ -17,8 +17,10 @@ namespace {
 
 /// A way on which the look changes by less than this share of what it usually does was not made,
 /// as far as the usual change is so many standard deviations of a place.
-constexpr double kStillShare = 0.1, kTellingSds = 8, kNoWaySds = 5, kSeenSds = 4, kAlike = 0.25,
-                 kBlindShare = 0.3;
+constexpr double kStillShare = 0.1, kTellingSds = 8, kNoWaySds = 5, kSeenSds = 4, kAlike = 0.25;
+/// Up and down look otherwise by such a share of the usual change, or that of so many steps.
+constexpr double kOtherShare = 0.3, kOtherSteps = 2;
+constexpr std::size_t kStepsBefore = 3;
 /// A jump is so far, and so many standard deviations; a few places lie on either side of it.
 constexpr double kLeastJumpNm = 15, kJumpSds = 5;
 constexpr std::size_t kPlacesBeside = 3;
@@ -132,17 +134,19 @@ class Following {
 
   void check(const SweepStage& stage) const {
     if (change_px_ < kSeenSds * sd_px_) return;  // steps are not seen, moved or not
-    Stretch up = still_on(up_), down = still_on(down_);
-    up.found = up.found && !is_optics(up_, up, down_);
-    down.found = down.found && !is_optics(down_, down, up_);
-    if (!up.found && !down.found) return;
-    if (up.found && down.found) {
-      const bool at_top = up.last + 1 == up_.size() && down.first == 0;
-      const bool at_bottom = up.first == 0 && down.last + 1 == down_.size();
-      if (at_top != at_bottom && lie_alike(up, down)) fail_at_end(at_top, up, down);
-    }
-    const std::vector<std::size_t>& way = up.found ? up_ : down_;
-    const Stretch& still = up.found ? up : down;
+    const Stretch up = still_on(up_), down = still_on(down_);
+    const bool at_top = up.found && down.found && up.last + 1 == up_.size() && down.first == 0;
+    const bool at_bottom = up.found && down.found && up.first == 0 && down.last + 1 == down_.size();
+    if (at_top != at_bottom && lie_alike(up, down) &&
+        (at_top ? begins_suddenly(up_, up.first) : begins_suddenly(down_, down.first)))
+      fail_at_end(at_top, up, down);
+    const bool on_up = up.found && is_otherwise(up_, up, down_);
+    const bool on_down = down.found && is_otherwise(down_, down, up_);
+    if (!on_up && !on_down) return;
+    // Where it stood still to the end of the way up, it did so from there on.
+    const bool from_up = on_up || (up.found && up.last + 1 == up_.size());
+    const Stretch& still = from_up ? up : down;
+    const std::vector<std::size_t>& way = from_up ? up_ : down_;
     fail_sweep(CalibrationFault::Stuck,
                fmt::format("the stage stood still when it was told to go from {:+.0f} to {:+.0f} "
                            "nm, {:.1f} s after the sweep began: it stuck, or did not hear what it "
@@ -178,21 +182,25 @@ class Following {
     return places_[way[i]].z_nm;
   }
 
-  /// In the middle of a way, at heights that look alike on the other way, too: near the focus
-  /// without a lens.
-  bool is_optics(const std::vector<std::size_t>& way, const Stretch& still,
-                 const std::vector<std::size_t>& other) const {
-    if (still.first == 0 || still.last + 1 == way.size()) return false;
-    const auto [low_nm, high_nm] = std::minmax(z_of(way, still.first), z_of(way, still.last));
-    Vec2 low{1e9, 1e9}, high{-1e9, -1e9};
-    for (const std::size_t p : other) {
-      if (!looks_[p] || places_[p].z_nm < low_nm || places_[p].z_nm > high_nm) continue;
-      const Vec2 px = looks_[p]->px;
-      low = {std::min(low.x, px.x), std::min(low.y, px.y)};
-      high = {std::max(high.x, px.x), std::max(high.y, px.y)};
-    }
-    return std::hypot(high.x - low.x, high.y - low.y) <
-           kBlindShare * change_px_ * static_cast<double>(still.last - still.first);
+  double apart_px(std::size_t a, std::size_t b) const {
+    if (!looks_[a] || !looks_[b]) return 0;
+    return std::hypot(looks_[a]->px.x - looks_[b]->px.x, looks_[a]->px.y - looks_[b]->px.y);
+  }
+
+  /// Its heights look otherwise on the other way: it is not the optics that show no change.
+  bool is_otherwise(const std::vector<std::size_t>& way, const Stretch& still,
+                    const std::vector<std::size_t>& other) const {
+    double most_px = 0;
+    for (std::size_t i = still.first; i <= still.last; ++i)
+      most_px = std::max(most_px, apart_px(way[i], other[way.size() - 1 - i]));
+    const double usual_px = change_px_ * static_cast<double>(still.last - still.first);
+    return most_px > std::max(std::min(kOtherShare * usual_px, kOtherSteps * change_px_),
+                              kTellingSds * sd_px_);
+  }
+
+  /// The steps before it are as large as others: optics become blind by and by.
+  bool begins_suddenly(const std::vector<std::size_t>& way, std::size_t first) const {
+    return first >= kStepsBefore && apart_px(way[first - kStepsBefore], way[first]) > change_px_;
   }
 
   /// The same heights on the way up as on the way down.
