@@ -114,20 +114,20 @@ class CalibrateAxial(unittest.TestCase):
         self.start()
         axis = {"axis": "z", "name": "1", "min_nm": 0, "max_nm": 100_000, "resolution_nm": 0.1, "closed_loop": True,
                 "position_nm": 200.0, "target_nm": 200.0}
-        report = {"command": "stage", "instance": "1", "driver": "test", "axes": [axis], "state": "ready", "total_z_nm": None,
+        report = {"instance": "1", "driver": "test", "axes": [axis], "state": "ready", "total_z_nm": None,
                   "time_ns": self.rig.now_ns()}
-        self.rig.client.request(report)
+        self.rig.client.request("stage", **report)
         with self.assertRaises(Exception) as refused:
             self.begin(range_nm=300)
         self.assertRegex(str(refused.exception), "360 nm each way from where it is, 200 nm, and its driver says that it goes from "
                                                  "0 to 100000 nm; 140 nm each way are possible")
         report["axes"] = [{**axis, "position_nm": 70.0}]
-        self.rig.client.request(report)
+        self.rig.client.request("stage", **report)
         with self.assertRaises(Exception) as refused:
             self.begin()
         self.assertIn("a sweep takes the sample 50 nm each way at least", str(refused.exception))
         report["axes"] = [axis]
-        self.rig.client.request(report)
+        self.rig.client.request("stage", **report)
         self.assertEqual(self.begin()["range_nm"], 140)
         over = self.wait_over()  # the driver is silent from here on
         self.assertEqual(over["phase"], "failed", over)

@@ -13,6 +13,7 @@
 #include "clients/common/calibration/axial_calibration.hpp"
 #include "clients/common/calibration/written_words.hpp"
 #include "clients/common/replace_file.hpp"
+#include "config/options.hpp"
 #include "control/axial/curve_file.hpp"
 
 namespace driftd::clients {
@@ -78,10 +79,13 @@ void check_curve(const fs::path& file, const std::string& text) {
 /// @throws std::runtime_error where the configuration does not load, or has other values
 void check_values(const CalibrationFile& file, const KeyValues& values,
                   const std::optional<WrittenCalibration>& written) {
-  const bool all_count = !written || written->overridden.empty();
-  if (all_count && !is_configured(file, values))
-    throw std::runtime_error(file.config.string() + " has other values than were written");
-  config::load(file.config);
+  const config::Config now = config::load(file.config);
+  if (!written) return;
+  for (const auto& [key, value] : values) {
+    const config::Option& option = *config::find_option(key);
+    if (!(option.get(now) == option.get(written->after)))
+      throw std::runtime_error(file.config.string() + " has another " + key + " than was written");
+  }
 }
 
 }  // namespace

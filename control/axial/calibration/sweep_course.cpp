@@ -21,9 +21,8 @@ constexpr double kStillShare = 0.1, kTellingSds = 8, kNoWaySds = 5, kSeenSds = 4
 /// Up and down look otherwise by such a share of the usual change, or that of so many steps.
 constexpr double kOtherShare = 0.3, kOtherSteps = 2;
 constexpr std::size_t kStepsBefore = 3;
-/// A jump is so far, and so many standard deviations; a few places lie on either side of it.
+/// A jump is so far, and so many standard deviations.
 constexpr double kLeastJumpNm = 15, kJumpSds = 5;
-constexpr std::size_t kPlacesBeside = 3;
 /// Widths, and places of the spot, that are the same.
 constexpr double kSameWidthPx = 0.02, kSameSpotPx = 0.1, kSameSds = 4;
 
@@ -90,7 +89,7 @@ std::optional<Jump> jump_of(const Course& course) {
   const std::vector<Row>& rows = course.rows();
   std::optional<Jump> found;
   double least = std::numeric_limits<double>::infinity();
-  for (std::size_t i = kPlacesBeside; i + kPlacesBeside <= rows.size(); ++i) {
+  for (std::size_t i = 1; i < rows.size(); ++i) {
     const auto fitted = course.fit(i);
     if (!fitted || fitted->variance >= least) continue;
     least = fitted->variance;

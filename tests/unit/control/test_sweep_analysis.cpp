@@ -191,7 +191,7 @@ TEST_CASE("Worlds that a lock must not go by are refused for what is wrong with 
     CHECK(fault_in(world) == of(CalibrationFault::Jump));
   }
   SECTION("something is touched on the way up, on the way down") {
-    for (const double seconds : {4.0, 15.0}) {
+    for (const double seconds : {0.3, 15.0}) {
       CAPTURE(seconds);
       world.jump_s = seconds;
       for (const double nm : {100.0, -40.0}) {
