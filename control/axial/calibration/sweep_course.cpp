@@ -17,7 +17,7 @@ namespace {
 
 /// A way on which the look changes by less than this share of what it usually does was not made,
 /// as far as the usual change is so many standard deviations of a place.
-constexpr double kStillShare = 0.1, kTellingSds = 8, kNoWaySds = 5, kSeenSds = 4, kAlike = 0.25;
+constexpr double kStillShare = 0.1, kTellingSds = 8, kNoWaySds = 5, kSeenSds = 6, kAlike = 0.25;
 /// Up and down look otherwise by such a share of the usual change, or that of so many steps.
 constexpr double kOtherShare = 0.3, kOtherSteps = 2;
 constexpr std::size_t kStepsBefore = 3;
