@@ -113,7 +113,9 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
       calibration_(
           config_, lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); },
           [this] { return stage_.timing(); }),
-      sweep_(config_, z_lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); }),
+      sweep_(
+          config_, z_lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); },
+          [this] { return z_stage_.axial_travel(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, pattern_, events_),
       raw_frames_(config_, session_, loop_, events_),

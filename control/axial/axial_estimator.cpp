@@ -30,7 +30,6 @@ void add_sample(double value, int count, double& mean, double& m2) noexcept {
 /// The widths' means over so many frames are held against the curve.
 constexpr int kOffCurveFrames = 100;
 /// Fewer markers do not tell whose light changed.
-constexpr std::size_t kFewestToCompare = 3;
 
 /// The half of AxialEstimator::kScaleShare that is the marker's own.
 double scale_nm2(double displacement_nm) noexcept {
@@ -188,10 +187,10 @@ void AxialEstimator::refuse_grown(const DriftEstimator& lateral) noexcept {
         lateral.markers()[i].role == MarkerRole::Tracking)
       scratch_[count++] = ratio;
   }
-  if (count < kFewestToCompare) return;
-  const double common = lower_median(std::span(scratch_).first(count));
+  const auto common = common_change(std::span(scratch_).first(count));
+  if (!common) return;
   for (std::size_t i = 0; i < results_.size(); ++i)
-    if (results_[i].reason == AxialReason::Measured && lights_[i].has_grown(common))
+    if (results_[i].reason == AxialReason::Measured && lights_[i].has_grown(*common))
       results_[i].reason = AxialReason::Implausible;
 }
 

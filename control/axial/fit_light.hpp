@@ -9,8 +9,11 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
+#include <span>
 
 #include "control/axial/brightness_curves.hpp"
+#include "control/drift/consensus.hpp"
 #include "control/values/types.hpp"
 
 namespace driftd::control {
@@ -73,5 +76,13 @@ class FitLight {
   double light_adu_ = 0, halo_ = kUnknown;
   double sd_share_ = kUnknown;  ///< of light_adu_; NaN without a gain
 };
+
+/// How the light of most markers has changed: light_over_known() of those that are read. Nothing
+/// where too few can be compared. Reorders.
+inline std::optional<double> common_change(std::span<double> lights) noexcept {
+  constexpr std::size_t kFewestToCompare = 3;
+  if (lights.size() < kFewestToCompare) return std::nullopt;
+  return lower_median(lights);
+}
 
 }  // namespace driftd::control

@@ -4,21 +4,17 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numbers>
-#include <system_error>
 #include <utility>
 
-#include "base/process/realtime.hpp"
+#include "control/axial/calibration/sweep_course.hpp"
 #include "daemon/calibration/sweep_result.hpp"
 #include "daemon/orders/stage_limits.hpp"
 
 namespace driftd::daemon {
 namespace {
 
-using nlohmann::json;
-using Level = EventLog::Level;
 using control::AxialMethod;
 
 constexpr double kWidthsRangeNm = 400, kOneSideRangeNm = 300, kDefaultStepNm = 25;
@@ -36,100 +32,68 @@ double settle_s(const config::AxialStage& stage, double frames_hz) {
   return 1e-6 * stage.delay_us + answers_s + kRestS + 1 / frames_hz;
 }
 
-std::string why_ended(const SweepRun& run, const config::Config& config) {
-  switch (run.end()) {
-    case CalibrationEnd::Complete:
-      return {};
-    case CalibrationEnd::Stopped:
-      return "it was stopped by command";
-    case CalibrationEnd::Unlocked:
-      return "it was ended by `unlock`";
-    case CalibrationEnd::MarkersLost: {
-      const auto& places = run.record().plan().places();
-      const double at_nm = places[std::min(run.places_done(), places.size() - 1)].z_nm;
-      return fmt::format(
-          "{} not seen for several frames in a row, near {:+.0f} nm: sweep less far "
-          "(--range-nm), or give more light",
-          config.axial.method == AxialMethod::Reflection ? "the spot was" : "most markers were",
-          at_nm);
-    }
-    case CalibrationEnd::MarkersChanged:
-      return "the markers were replaced by others";
-    case CalibrationEnd::TooOld:
-      return "frames came too old: is the machine or the network too busy?";
-    case CalibrationEnd::NotBack:
-      return "the stage could not be brought back: corrections did not leave";
-    case CalibrationEnd::NotSent:
-      return "corrections did not leave in time: is the machine too busy?";
-    case CalibrationEnd::StageReports:
-      return run.stage_says() == control::StageSays::Silent ? "the driver of z went silent"
-             : run.stage_says() == control::StageSays::Limit
-                 ? "the driver of z reported that the stage is at a limit"
-                 : "the driver of z reported an error";
-    case CalibrationEnd::NoFrames:
-      return "no frames came";
-    case CalibrationEnd::NoRoom:
-      return fmt::format(
-          "axial.range_limit_nm ({} nm) or axial.travel_limit_nm ({} nm, from the stage's place at "
-          "the first start) leaves no room to move",
-          config.axial.range_limit_nm, config.axial.travel_limit_nm);
-    case CalibrationEnd::Fault:
-      return "the lock of z went to `fault`";
-    case CalibrationEnd::MovedTooFar:
-    case CalibrationEnd::SampleMoved:
-    case CalibrationEnd::TooManyFrames:
-      break;
-  }
-  return "it ended early";
-}
-
-std::string place_of(const SweepRun& run) {
-  const double left_nm = run.left_at_nm().x;
-  if (left_nm != 0)
-    return fmt::format("the stage of z was left at {:+.1f} nm from its start", left_nm);
-  return run.end() == CalibrationEnd::StageReports
-             ? "the stage of z was told to go back to its start"
-             : "the stage of z is back at its start";
-}
-
-/// How far the limits let the sample go, to the nearer side.
-double room_beside_nm(const config::Config& config, const LoopReport& loop) {
-  const config::Axial& limits = config.axial;
-  const double at_nm = loop.z.travelled_nm.x + loop.z.total_nm.x;
-  const double travel_nm = limits.travel_limit_nm - std::abs(at_nm);
-  return std::min(limits.range_limit_nm, travel_nm) / std::abs(config.axial_stage.gain);
-}
+/// A stage that is farther from its start than this, and so many of its smallest steps, is not
+/// back.
+constexpr double kBackNm = 10, kBackSteps = 3;
 
 }  // namespace
 
 AxialSweep::AxialSweep(const config::Config& config, LockOrders& lock, const CameraWatch& camera,
                        LoopControl& loop, EventLog& events,
-                       std::function<std::string()> nothing_to_see)
-    : config_(config),
-      lock_(lock),
-      camera_(camera),
-      loop_(loop),
-      events_(events),
-      nothing_to_see_(std::move(nothing_to_see)) {}
+                       std::function<std::string()> nothing_to_see,
+                       std::function<std::optional<AxialTravel>()> travel)
+    : RunningCalibration({config, lock, camera, loop, events, std::move(nothing_to_see)},
+                         AxisGroup::Axial),
+      travel_(std::move(travel)) {}
 
-void AxialSweep::check_may_begin() const {
-  if (config_.camera.source == config::Source::Replay)
-    throw CommandRefused{Refusal::Refused, "a recording has no stage"};
+void AxialSweep::begun() {
+  at_first_ = travel();
+}
+
+std::string AxialSweep::own_reason(const StageRun& run) const {
+  if (run.end() != CalibrationEnd::MarkersLost) return {};
+  const auto& own = static_cast<const SweepRun&>(run);
+  const auto& places = own.record().plan().places();
+  return fmt::format(
+      "{} not seen for several frames in a row, near {:+.0f} nm: sweep less far "
+      "(--range-nm), or give more light",
+      config_.axial.method == AxialMethod::Reflection ? "the spot was" : "most markers were",
+      places[std::min(own.places_done(), places.size() - 1)].z_nm);
+}
+
+/// It is back where its driver reads it there or, without a driver that tells, where it looks so.
+std::string AxialSweep::place_of(const StageRun& run) const {
+  const double left_nm = run.left_at_nm().x;
+  if (left_nm != 0)
+    return fmt::format("the stage of z was left at {:+.1f} nm from its start", left_nm);
+  const std::string told = "the stage of z was told to go back to its start";
+  const std::string back = "the stage of z is back at its start";
+  const auto now = travel();
+  if (at_first_ && now) {
+    const double off_nm = now->position_nm - at_first_->position_nm;
+    const bool is_back = std::abs(off_nm) <= kBackNm + kBackSteps * now->resolution_nm;
+    return is_back ? back
+                   : fmt::format("{}, and its driver reads it {:+.1f} nm from there", told, off_nm);
+  }
+  if (run.end() == CalibrationEnd::StageReports) return told;
+  const auto seen = control::start_again(static_cast<const SweepRun&>(run).record());
+  if (!seen) return told;
+  if (seen->looks_the_same()) return back;
+  return fmt::format(
+      "{}, and what is seen there is {:.2f} px off what was seen at first: the "
+      "sample drifted, or the stage did not come back",
+      told, seen->off_px);
+}
+
+/// How far the limits, and the stage itself, let the sample go, to the nearer side.
+double AxialSweep::room_beside_nm() const {
   const LoopReport& loop = loop_.report();
-  if (phase_ == Phase::Moving || phase_ == Phase::Fitting ||
-      loop.lock.state == control::LockState::Calibrating)
-    throw CommandRefused{Refusal::Busy, "a calibration is under way"};
-  if (!camera_.connected()) throw CameraWatch::away();
-  if (!loop.has_frames()) throw CameraWatch::no_frames();
-  if (!(loop.frame_rate_hz > 0))
-    throw CommandRefused{Refusal::NoFrame, "the frame rate is not known yet"};
-  if (config_.axial.method == AxialMethod::Reflection) return;
-  if (const std::string why = nothing_to_see_(); !why.empty())
-    throw CommandRefused{Refusal::Refused, why};
-  if (!loop.sees_drift())
-    throw CommandRefused{Refusal::Refused,
-                         "no markers are measured now: see light and focus, "
-                         "`driftctl markers`"};
+  const config::Axial& limits = config_.axial;
+  const double at_nm = loop.z.travelled_nm.x + loop.z.total_nm.x;
+  double room_nm = std::min(limits.range_limit_nm, limits.travel_limit_nm - std::abs(at_nm));
+  if (const auto own = travel(); own)
+    room_nm = std::min({room_nm, own->position_nm - own->min_nm, own->max_nm - own->position_nm});
+  return room_nm / std::abs(config_.axial_stage.gain);
 }
 
 control::SweepSettings AxialSweep::settings_for(const SweepRequest& request) const {
@@ -138,8 +102,7 @@ control::SweepSettings AxialSweep::settings_for(const SweepRequest& request) con
   settings.step_nm = request.step_nm.value_or(kDefaultStepNm);
   const double usual_nm =
       config_.axial.method == AxialMethod::Astigmatic ? kWidthsRangeNm : kOneSideRangeNm;
-  const double fits_nm =
-      room_beside_nm(config_, loop_.report()) - control::SweepPlan::approach_nm(settings.step_nm);
+  const double fits_nm = room_beside_nm() - control::SweepPlan::approach_nm(settings.step_nm);
   settings.range_nm = request.range_nm.value_or(std::min(usual_nm, fits_nm));
   settings.frames_per_place = request.frames.value_or(
       static_cast<int>(std::clamp(std::ceil(kMeasuredS * hz), kFewestByTime, kMostByTime)));
@@ -148,21 +111,62 @@ control::SweepSettings AxialSweep::settings_for(const SweepRequest& request) con
   return settings;
 }
 
+double AxialSweep::seconds_of(const control::SweepPlan& plan) const {
+  const double hz = loop_.report().frame_rate_hz;
+  const double stage_nm_per_s =
+      std::min(config_.axial.rate_limit_nm_per_s, config_.axial.step_limit_nm * hz);
+  return plan.seconds(hz, stage_nm_per_s / std::abs(config_.axial_stage.gain));
+}
+
+/// Room for the least sweep, and steps that are neither too few nor too many.
+void AxialSweep::check_room(const control::SweepSettings& settings) const {
+  using Plan = control::SweepPlan;
+  if (settings.range_nm < Plan::kLeastRangeNm)
+    throw CommandRefused{
+        Refusal::Refused,
+        fmt::format("a sweep takes the sample {:g} nm each way at least, {:g} nm with the way to "
+                    "its first place; {:.0f} nm are left by axial.range_limit_nm ({:g} nm), "
+                    "axial.travel_limit_nm ({:g} nm){}",
+                    Plan::kLeastRangeNm, Plan::kLeastRangeNm + Plan::approach_nm(settings.step_nm),
+                    std::max(0.0, room_beside_nm()), config_.axial.range_limit_nm,
+                    config_.axial.travel_limit_nm,
+                    travel() ? " and what the stage's driver tells of its travel" : "")};
+  const double places = settings.range_nm / settings.step_nm;
+  constexpr std::size_t kFewest = Plan::kFewestSteps / 2, kMost = Plan::kMostSteps / 2;
+  if (places < static_cast<double>(kFewest) || places > static_cast<double>(kMost))
+    throw CommandRefused{
+        Refusal::BadRequest,
+        fmt::format("a range of {:g} nm has {:.0f} steps of {:g} nm each way, allowed are {} to {}",
+                    settings.range_nm, places, settings.step_nm, kFewest, kMost)};
+}
+
 void AxialSweep::check_suits(const control::SweepPlan& plan) const {
   const LoopReport& loop = loop_.report();
   const double stage_nm = std::abs(config_.axial_stage.gain) * plan.farthest_nm();
+  const double range_nm = plan.settings().range_nm;
+  const double allowed_nm =
+      room_beside_nm() - control::SweepPlan::approach_nm(plan.settings().step_nm);
+  const std::string helps = allowed_nm < control::SweepPlan::kLeastRangeNm
+                                ? ""
+                                : fmt::format("; {:.0f} nm each way are possible", allowed_nm);
   for (const double nm : {stage_nm, -stage_nm}) {
     const auto passed =
         limit_passed(config_.axial, nm, loop.z.travelled_nm.x + loop.z.total_nm.x + nm);
     if (passed)
       throw CommandRefused{Refusal::Refused,
-                           fmt::format("a sweep of {:g} nm each way would take the stage {}",
-                                       plan.settings().range_nm, in_words(*passed))};
+                           fmt::format("a sweep of {:g} nm each way would take the stage {}{}",
+                                       range_nm, in_words(*passed), helps)};
   }
-  const double speed_nm_per_s =
-      std::min(config_.axial.rate_limit_nm_per_s, config_.axial.step_limit_nm * loop.frame_rate_hz);
-  const double seconds =
-      plan.seconds(loop.frame_rate_hz, speed_nm_per_s / std::abs(config_.axial_stage.gain));
+  const auto own = travel();
+  if (own &&
+      (own->position_nm - stage_nm < own->min_nm || own->position_nm + stage_nm > own->max_nm))
+    throw CommandRefused{
+        Refusal::Refused,
+        fmt::format("a sweep of {:g} nm each way would take the stage {:.0f} nm each way from "
+                    "where it is, {:.0f} nm, and its driver says that it goes from {:.0f} to "
+                    "{:.0f} nm{}",
+                    range_nm, stage_nm, own->position_nm, own->min_nm, own->max_nm, helps)};
+  const double seconds = seconds_of(plan);
   if (seconds > kMostSeconds)
     throw CommandRefused{
         Refusal::Refused,
@@ -172,142 +176,37 @@ void AxialSweep::check_suits(const control::SweepPlan& plan) const {
 }
 
 void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t now_ns) {
-  check_may_begin();
+  const bool by_spot = config_.axial.method == AxialMethod::Reflection;
+  check_may_begin(!by_spot);
   const control::SweepSettings settings = settings_for(request);
-  const double places = settings.range_nm / settings.step_nm;
-  constexpr std::size_t kFewest = control::SweepPlan::kFewestSteps / 2;
-  constexpr std::size_t kMost = control::SweepPlan::kMostSteps / 2;
-  if (settings.range_nm < control::SweepPlan::kLeastRangeNm)
-    throw CommandRefused{
-        Refusal::Refused,
-        fmt::format("axial.range_limit_nm ({:g} nm) and axial.travel_limit_nm ({:g} nm) leave no "
-                    "room for a sweep of {:g} nm each way",
-                    config_.axial.range_limit_nm, config_.axial.travel_limit_nm,
-                    control::SweepPlan::kLeastRangeNm)};
-  if (places < static_cast<double>(kFewest) || places > static_cast<double>(kMost))
-    throw CommandRefused{
-        Refusal::BadRequest,
-        fmt::format("a range of {:g} nm has {:.0f} steps of {:g} nm each way, allowed are {} to {}",
-                    settings.range_nm, places, settings.step_nm, kFewest, kMost)};
+  check_room(settings);
   control::SweepPlan plan(settings);
   check_suits(plan);
-  const LoopReport& loop = loop_.report();
-  const double speed_nm_per_s =
-      std::min(config_.axial.rate_limit_nm_per_s, config_.axial.step_limit_nm * loop.frame_rate_hz);
-  const double seconds =
-      plan.seconds(loop.frame_rate_hz, speed_nm_per_s / std::abs(config_.axial_stage.gain));
+  const double seconds = std::round(seconds_of(plan));
   const double farthest_nm = std::abs(config_.axial_stage.gain) * plan.farthest_nm();
-  const bool by_spot = config_.axial.method == AxialMethod::Reflection;
   auto run = std::make_unique<SweepRun>(
       std::move(plan), by_spot ? 0 : loop_.markers().count,
       SweepRunSettings{
           .stage_gain = config_.axial_stage.gain,
           .by_spot = by_spot,
           .bad_frames_to_end = std::max(config_.lock.bad_frames_to_hold, kFewestBadFramesToEnd)});
-  const StageRun* ordered = run.get();
-  lock_.calibrate(
-      std::move(run),
-      [this, answer = std::move(answer), ordered, settings, seconds,
-       farthest_nm](const Outcome& outcome) {
-        if (std::holds_alternative<CommandRefused>(outcome)) return answer(outcome);
-        ++number_;
-        phase_ = Phase::Moving;
-        awaited_ = ordered;
-        text_ = fmt::format("the stage of z goes {:g} nm up and down in steps of {:g} nm",
-                            settings.range_nm, settings.step_nm);
-        result_ = nullptr;
-        events_.raise(Level::Info, "calibration", text_, {{"run", number_}, {"axes", "z"}});
-        answer(Reply{.fields = {{"run", number_},
-                                {"excursion_nm", farthest_nm},
-                                {"seconds", std::round(seconds)},
-                                {"range_nm", settings.range_nm},
-                                {"step_nm", settings.step_nm},
-                                {"frames", settings.frames_per_place},
-                                {"settle_s", settings.settle_s}}});
-      },
-      now_ns);
+  order(std::move(run),
+        fmt::format("the stage of z goes {:g} nm up and down in steps of {:g} nm",
+                    settings.range_nm, settings.step_nm),
+        {{"excursion_nm", farthest_nm},
+         {"seconds", seconds},
+         {"range_nm", settings.range_nm},
+         {"step_nm", settings.step_nm},
+         {"frames", settings.frames_per_place},
+         {"settle_s", settings.settle_s}},
+        std::move(answer), now_ns);
 }
 
-void AxialSweep::stop(const Answer& answer) {
-  if (phase_ != Phase::Moving)
-    throw CommandRefused{Refusal::Refused, "no calibration moves the stage of z"};
-  LoopCommand command{.kind = LoopCommand::Kind::StopCalibration};
-  command.group = AxisGroup::Axial;
-  if (!loop_.send(std::move(command)))
-    throw CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"};
-  answer(Reply{});
-}
-
-void AxialSweep::turn() {
-  while (auto run = loop_.next_calibration(AxisGroup::Axial)) collect(std::move(run));
-  if (phase_ != Phase::Fitting ||
-      evaluation_.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
-    return;
-  try {
-    CalibrationResult found = evaluation_.get();
-    if (!found.refusal.empty()) return conclude(Phase::Refused, found.refusal);
-    result_ = std::move(found.result);
-    conclude(Phase::Done, found.summary);
-  } catch (const std::exception& error) {
-    conclude(Phase::Failed, std::string("the evaluation failed: ") + error.what());
-  }
-}
-
-void AxialSweep::collect(std::unique_ptr<StageRun> given_back) {
-  if (phase_ != Phase::Moving || given_back.get() != awaited_) return;  // its order was refused
-  std::shared_ptr<const SweepRun> run(static_cast<SweepRun*>(given_back.release()));
-  if (const std::string reason = why_ended(*run, config_); !reason.empty()) {
-    const bool by_command =
-        run->end() == CalibrationEnd::Stopped || run->end() == CalibrationEnd::Unlocked;
-    return conclude(by_command ? Phase::Stopped : Phase::Failed, reason + "; " + place_of(*run));
-  }
-  phase_ = Phase::Fitting;
-  text_ = place_of(*run) + "; what was seen is being evaluated";
-  try {
-    evaluation_ = std::async(std::launch::async, [run = std::move(run), config = config_,
-                                                  roi_px = loop_.report().roi_px] {
-      schedule_as_ordinary("driftd-evaluate");
-      return evaluate(*run, config, roi_px);
-    });
-  } catch (const std::system_error& error) {
-    conclude(Phase::Failed, std::string("no thread for the evaluation: ") + error.what());
-  }
-}
-
-void AxialSweep::conclude(Phase phase, std::string text) {
-  phase_ = phase;
-  text_ = std::move(text);
-  const bool done = phase == Phase::Done;
-  events_.raise(done || phase == Phase::Stopped ? Level::Info : Level::Warning, "calibration",
-                std::string("calibration of z ") + phase_name() + ": " + text_,
-                {{"run", number_}, {"phase", phase_name()}, {"axes", "z"}});
-}
-
-const char* AxialSweep::phase_name() const {
-  switch (phase_) {
-    case Phase::None:
-      return "none";
-    case Phase::Moving:
-      return loop_.report().z.calibration == CalibrationPhase::Returning ? "returning" : "moving";
-    case Phase::Fitting:
-      return "fitting";
-    case Phase::Done:
-      return "done";
-    case Phase::Refused:
-      return "refused";
-    case Phase::Stopped:
-      return "stopped";
-    case Phase::Failed:
-      return "failed";
-  }
-  return "none";
-}
-
-json AxialSweep::progress() const {
-  const double share = phase_ == Phase::Moving ? loop_.report().z.calibration_progress
-                                               : (phase_ == Phase::None ? 0.0 : 1.0);
-  return {{"axes", "z"},       {"run", number_}, {"phase", phase_name()},
-          {"progress", share}, {"text", text_},  {"result", result_}};
+RunningCalibration::Evaluation AxialSweep::evaluation_of(std::unique_ptr<StageRun> run,
+                                                         std::string& /*why*/) {
+  return [run = std::shared_ptr<const SweepRun>(static_cast<SweepRun*>(run.release())),
+          config = config_, roi_px = loop_.report().roi_px](
+             const std::atomic<bool>& /*cancelled*/) { return evaluate(*run, config, roi_px); };
 }
 
 }  // namespace driftd::daemon

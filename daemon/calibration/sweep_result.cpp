@@ -46,12 +46,16 @@ json result_of(const control::SweepFindings& f, const control::SweepSettings& sw
       {"drift_nm_per_s", f.drift_nm_per_s},
       {"settling_nm", f.settling_nm},
       {"tilt_nm_per_um", nullptr},
+      {"tilt_sd_nm_per_um", nullptr},
       {"check_nm", {{sweep.check_nm, f.check_up_nm}, {-sweep.check_nm, f.check_down_nm}}},
       {"gain_by_curve", value_or_null(f.gain_by_curve)},
       {"curve", nullptr},
       {"reflection", nullptr},
       {"warnings", f.warnings}};
-  if (f.tilt_nm_per_um) result["tilt_nm_per_um"] = {f.tilt_nm_per_um->x, f.tilt_nm_per_um->y};
+  if (f.tilt_nm_per_um) {
+    result["tilt_nm_per_um"] = {f.tilt_nm_per_um->x, f.tilt_nm_per_um->y};
+    result["tilt_sd_nm_per_um"] = {f.tilt_sd_nm_per_um.x, f.tilt_sd_nm_per_um.y};
+  }
   if (f.spot) {
     result["reflection"] = {{"nm_per_px", f.spot->nm_per_px},
                             {"angle_deg", f.spot->angle_deg},

@@ -8,8 +8,6 @@
 namespace driftd::daemon {
 namespace {
 
-/// At the start again, the sample is watched for so long: where has it come to?
-constexpr std::int64_t kRestsNs = 300'000'000;
 /// The way back takes what the limits make it take. Where the stage has not been told to come
 /// nearer for so long, it is given up.
 constexpr std::int64_t kMostStandstillNs = 5'000'000'000;
@@ -45,7 +43,7 @@ void StageRun::saw(const control::FrameFacts& facts, const control::Decision& de
     back_since_ns_ = 0;
   else if (back_since_ns_ == 0)
     back_since_ns_ = facts.now_ns;
-  if (back_since_ns_ != 0 && facts.now_ns - back_since_ns_ >= kRestsNs) {
+  if (back_since_ns_ != 0 && facts.now_ns - back_since_ns_ >= rest_ns_) {
     phase_ = CalibrationPhase::Over;
   } else if (back_since_ns_ == 0 && facts.now_ns - progress_ns_ > kMostStandstillNs) {
     end_ = CalibrationEnd::NotBack;

@@ -87,8 +87,11 @@ class StageRun {
   control::StageSays stage_says() const noexcept { return stage_says_; }
 
  protected:
+  /// At the start again, the sample is watched for so long at least: where has it come to?
+  static constexpr std::int64_t kLeastRestNs = 300'000'000;
   /// @param bad_frames_to_end  in a row
-  explicit StageRun(int bad_frames_to_end) : bad_frames_to_end_(bad_frames_to_end) {}
+  explicit StageRun(int bad_frames_to_end, std::int64_t rest_ns = kLeastRestNs)
+      : bad_frames_to_end_(bad_frames_to_end), rest_ns_(rest_ns) {}
 
   /// Where the stage is to be; nothing: it has been everywhere.
   virtual std::optional<control::Vec2> next_nm(std::int64_t now_ns) noexcept = 0;
@@ -117,6 +120,7 @@ class StageRun {
   void judge(const control::FrameFacts& facts, const control::Decision& decision) noexcept;
 
   int bad_frames_to_end_;
+  std::int64_t rest_ns_;
   CalibrationPhase phase_ = CalibrationPhase::Quiet;
   CalibrationEnd end_ = CalibrationEnd::Complete;
   std::int64_t begun_ns_ = 0;

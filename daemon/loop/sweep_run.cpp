@@ -14,11 +14,15 @@ constexpr double kThereNm = 1e-3;
 constexpr std::int64_t kMostPerPlaceNs = 60'000'000'000;
 /// Of the markers, in a frame that counts.
 constexpr double kLeastShareFitted = 0.5;
+/// At the start again, once it has settled there.
+constexpr std::int64_t kSeenAgainNs = 200'000'000;
 
 }  // namespace
 
 SweepRun::SweepRun(control::SweepPlan plan, std::size_t markers, const SweepRunSettings& settings)
-    : StageRun(settings.bad_frames_to_end),
+    : StageRun(settings.bad_frames_to_end,
+               std::max<std::int64_t>(kLeastRestNs,
+                                      kSeenAgainNs + std::llround(1e9 * plan.settings().settle_s))),
       settings_(settings),
       record_(std::move(plan), markers),
       settle_ns_(std::llround(1e9 * record_.plan().settings().settle_s)) {}
@@ -35,6 +39,7 @@ std::optional<control::Vec2> SweepRun::next_nm(std::int64_t now_ns) noexcept {
 }
 
 bool SweepRun::told(std::int64_t now_ns, control::Vec2 total_nm) noexcept {
+  if (!goes_on()) back_ns_ = total_nm.x != 0 ? 0 : back_ns_ == 0 ? now_ns : back_ns_;
   if (!goes_on() || place_ >= record_.plan().places().size()) return true;
   if (std::abs(total_nm.x - wanted_stage_nm()) > kThereNm)
     arrived_ns_ = 0;
@@ -44,11 +49,12 @@ bool SweepRun::told(std::int64_t now_ns, control::Vec2 total_nm) noexcept {
 }
 
 void SweepRun::untold(std::int64_t /*sent_ns*/) noexcept {
-  arrived_ns_ = 0;
+  arrived_ns_ = back_ns_ = 0;
 }
 
 void SweepRun::left_at(std::int64_t sent_ns) noexcept {
   if (arrived_ns_ != 0) arrived_ns_ = std::max(arrived_ns_, sent_ns);
+  if (back_ns_ != 0) back_ns_ = std::max(back_ns_, sent_ns);
 }
 
 bool SweepRun::sees(const FrameSight& sight) const noexcept {
@@ -65,10 +71,21 @@ void SweepRun::look(const FrameSight& sight) noexcept {
   if (!marker_set_) marker_set_ = sight.marker_set;
   has_others_ = !settings_.by_spot && *marker_set_ != sight.marker_set;
   if (has_others_) return;
-  if (!goes_on() || arrived_ns_ == 0 || place_ >= record_.plan().places().size()) return;
+  if (!goes_on()) return look_at_start(sight);
+  if (arrived_ns_ == 0 || place_ >= record_.plan().places().size()) return;
   if (sight.taken_ns < arrived_ns_ + settle_ns_) return;
   if (!record_.plan().places()[place_].is_measured()) return go_on();
   if (!sees_) return;
+  record(place_, sight);
+  if (record_.visit(place_).frames >= record_.plan().places()[place_].frames) go_on();
+}
+
+void SweepRun::look_at_start(const FrameSight& sight) noexcept {
+  if (sees_ && back_ns_ != 0 && sight.taken_ns >= back_ns_ + settle_ns_)
+    record(record_.back(), sight);
+}
+
+void SweepRun::record(std::size_t place, const FrameSight& sight) noexcept {
   control::SweepFrame frame{.seconds = 1e-9 * static_cast<double>(sight.taken_ns - begun_ns()),
                             .markers = sight.markers,
                             .units = sight.units,
@@ -80,8 +97,7 @@ void SweepRun::look(const FrameSight& sight) noexcept {
     frame.spot_variance_px2 =
         0.5 * (std::pow(sight.spot->x_sd_px, 2) + std::pow(sight.spot->y_sd_px, 2));
   }
-  record_.add(place_, frame);
-  if (record_.visit(place_).frames >= record_.plan().places()[place_].frames) go_on();
+  record_.add(place, frame);
 }
 
 void SweepRun::go_on() noexcept {

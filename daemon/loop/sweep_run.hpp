@@ -42,6 +42,8 @@ class SweepRun final : public StageRun {
 
   bool sees(const FrameSight& sight) const noexcept;
   void go_on() noexcept;
+  void look_at_start(const FrameSight& sight) noexcept;
+  void record(std::size_t place, const FrameSight& sight) noexcept;
   double wanted_stage_nm() const noexcept;
 
   SweepRunSettings settings_;
@@ -49,6 +51,7 @@ class SweepRun final : public StageRun {
   std::int64_t settle_ns_;
   std::size_t place_ = 0;                    ///< that the stage is at, or on its way to
   std::int64_t arrived_ns_ = 0;              ///< when it was told to be there; 0: not yet
+  std::int64_t back_ns_ = 0;                 ///< when it was told to be back; 0: not yet
   std::int64_t set_out_ns_ = 0;              ///< when it was to go there; 0: not yet
   std::optional<std::uint64_t> marker_set_;  ///< of the first frame
   bool has_others_ = false;                  ///< its markers were replaced

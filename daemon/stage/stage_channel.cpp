@@ -312,6 +312,18 @@ DriverTiming StageChannel::timing() const {
           .ignored = report_->ignored};
 }
 
+std::optional<AxialTravel> StageChannel::axial_travel() const {
+  if (!report_ || silent_) return std::nullopt;
+  for (const StageAxis& axis : report_->axes) {
+    if (axis.axis != "z" || !axis.position_nm) continue;
+    return AxialTravel{.min_nm = axis.min_nm,
+                       .max_nm = axis.max_nm,
+                       .resolution_nm = axis.resolution_nm,
+                       .position_nm = *axis.position_nm};
+  }
+  return std::nullopt;
+}
+
 json StageChannel::status(std::int64_t now_ns) const {
   if (!report_) return nullptr;
   const StageReport& r = *report_;

@@ -16,6 +16,7 @@
 #include "config/config.hpp"
 #include "daemon/events/event_log.hpp"
 #include "daemon/loop/loop_control.hpp"
+#include "daemon/stage/axial_travel.hpp"
 #include "daemon/stage/driver_timing.hpp"
 #include "daemon/stage/stage_report.hpp"
 #include "daemon/wire/answer.hpp"
@@ -86,6 +87,8 @@ class StageChannel {
   /// Likewise, but the frames' rate where it is known to take them all.
   double known_to_take_hz() const;
   DriverTiming timing() const;
+  /// Of the axis z, where the driver is heard and tells its position.
+  std::optional<AxialTravel> axial_travel() const;
   /// The object `stage_driver` of `status`; null while there is none.
   nlohmann::json status(std::int64_t now_ns) const;
 

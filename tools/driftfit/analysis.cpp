@@ -402,10 +402,10 @@ MarkerTracks tracks_of(const Run& run, const Markers& markers, MarkerFollower& f
         take({}, {.repeated = static_cast<int>(markers.picks.size())});
         continue;
       }
-      auto spots = follower.follow(
-          blocks.pixels() + static_cast<std::size_t>(i) * stack.shape().frame_bytes(),
-          blocks.first() + i);
-      if (z != nullptr) spots = z->reader.read(spots);
+      const std::byte* frame =
+          blocks.pixels() + static_cast<std::size_t>(i) * stack.shape().frame_bytes();
+      auto spots = follower.follow(frame, blocks.first() + i);
+      if (z != nullptr) spots = z->reader.read(spots, frame);
       take(spots, follower.absences());
       results.write(spots);
     }
@@ -456,9 +456,9 @@ Outcome follow_markers(const Run& as_given) {
   MarkerFollower follower(stack.shape(), options.roi_px, markers.picks, fitter, maps);
   std::optional<Heights> z;
   if (options.curve) {
-    z.emplace(
-        Heights{.reader = {*options.curve, fitter.options(), options.roi_px, markers.picks.size()},
-                .heights = MarkerHeights(markers.picks.size())});
+    z.emplace(Heights{.reader = {*options.curve, fitter.options(), options.roi_px,
+                                 markers.picks.size(), stack.shape()},
+                      .heights = MarkerHeights(markers.picks.size())});
   }
   const MarkerTracks tracks = tracks_of(run, markers, follower, results, z ? &*z : nullptr);
   const DriftSettings settings = settings_for(options, range, tracks);

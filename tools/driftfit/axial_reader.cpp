@@ -2,9 +2,13 @@
 #include "tools/driftfit/axial_reader.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <memory>
 
+#include "control/axial/surroundings.hpp"
 #include "tools/driftfit/errors.hpp"
 
 namespace driftd::tools {
@@ -82,17 +86,21 @@ std::string unread_in_words(const HeightCounts& counts) {
   add(HeightReading::OutOfRange, "out of the curve's range");
   add(HeightReading::Unclear, "of widths that no place of the curve explains alone");
   add(HeightReading::TooDim, "too dim to tell z");
+  add(HeightReading::Company, "of markers that something shines beside");
   return text;
 }
 
 AxialReader::AxialReader(const control::CurveFile& file, const fitter::FitOptions& fit, int roi_px,
-                         std::size_t markers)
+                         std::size_t markers, const camera::StackShape& shape)
     : curves_(curves_of(file)),
       fit_(fit),
       pixels_(fit.estimator == fitter::Estimator::PoissonLikelihood && fit.noise.gain_e_per_adu > 0
                   ? roi_px * roi_px
                   : 0),
+      roi_px_(roi_px),
+      shape_(shape),
       most_sd_nm_(kMostSdShare * (file.curve.upper_nm() - file.curve.lower_nm())),
+      lights_(markers),
       counts_(markers) {}
 
 void AxialReader::read(Spot& spot) const noexcept {
@@ -124,10 +132,77 @@ void AxialReader::read(Spot& spot) const noexcept {
   spot.z_sd_nm = static_cast<float>(z.sd_nm);
 }
 
-std::span<const Spot> AxialReader::read(std::span<const Spot> spots) {
+namespace {
+
+float number_at(const std::byte* pixels, camera::PixelType type, std::size_t index) noexcept {
+  const auto as = [&](auto value) {
+    std::memcpy(&value, pixels + index * sizeof(value), sizeof(value));
+    return static_cast<float>(value);
+  };
+  switch (type) {
+    case camera::PixelType::U8:
+      return as(std::uint8_t{});
+    case camera::PixelType::U16:
+      return as(std::uint16_t{});
+    case camera::PixelType::F32:
+      return as(float{});
+  }
+  return std::numeric_limits<float>::quiet_NaN();
+}
+
+}  // namespace
+
+void AxialReader::judge_light(Spot& spot, const std::byte* frame) noexcept {
+  const auto pixel_at = [&](int x, int y) {
+    const bool inside = x >= 0 && y >= 0 && x < shape_.width_px && y < shape_.height_px;
+    return inside && frame != nullptr
+               ? number_at(frame, shape_.type, static_cast<std::size_t>(y * shape_.width_px + x))
+               : std::numeric_limits<float>::quiet_NaN();
+  };
+  const auto first_of = [&](double px) { return static_cast<int>(std::lround(px)) - roi_px_ / 2; };
+  control::MarkerObservation o;
+  o.amplitude_adu = spot.fit.amplitude_adu;
+  o.background_adu = spot.fit.background_adu;
+  o.sigma_x_px = spot.fit.sigma_x_px;
+  o.sigma_y_px = spot.fit.sigma_y_px;
+  o.surroundings_adu =
+      control::surroundings_adu(pixel_at, first_of(spot.x_px), first_of(spot.y_px), roi_px_);
+  control::FitLight& light = lights_[static_cast<std::size_t>(spot.marker)];
+  light.see(o, {.gain_e_per_adu = static_cast<double>(fit_.noise.gain_e_per_adu),
+                .offset_adu = static_cast<double>(fit_.noise.offset_adu),
+                .read_noise_e = static_cast<double>(fit_.noise.read_noise_e),
+                .pixels = roi_px_ * roi_px_});
+  if (light.is_far()) spot.reading = HeightReading::OutOfRange;
+}
+
+void AxialReader::refuse_grown() noexcept {
+  changes_.clear();
+  for (const Spot& spot : spots_) {
+    const double change = lights_[static_cast<std::size_t>(spot.marker)].light_over_known();
+    if (spot.reading == HeightReading::Read && std::isfinite(change)) changes_.push_back(change);
+  }
+  const auto common = control::common_change(changes_);
+  for (Spot& spot : spots_) {
+    if (spot.reading != HeightReading::Read) continue;
+    control::FitLight& light = lights_[static_cast<std::size_t>(spot.marker)];
+    if (common && light.has_grown(*common))
+      spot.reading = HeightReading::Company;
+    else
+      light.keep();
+  }
+}
+
+std::span<const Spot> AxialReader::read(std::span<const Spot> spots, const std::byte* frame) {
   spots_.assign(spots.begin(), spots.end());
   for (Spot& spot : spots_) {
     read(spot);
+    if (spot.reading == HeightReading::Read) judge_light(spot, frame);
+  }
+  refuse_grown();
+  for (Spot& spot : spots_) {
+    if (spot.reading != HeightReading::Read) {
+      spot.z_nm = spot.z_sd_nm = std::numeric_limits<float>::quiet_NaN();
+    }
     ++counts_[static_cast<std::size_t>(spot.marker)][static_cast<std::size_t>(spot.reading)];
     ++all_[static_cast<std::size_t>(spot.reading)];
   }

@@ -9,7 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "camera/recording/image_stack.hpp"
 #include "control/axial/brightness_curves.hpp"
+#include "control/axial/fit_light.hpp"
 #include "tools/driftfit/options.hpp"
 #include "tools/driftfit/spot.hpp"
 
@@ -33,22 +35,31 @@ class AxialReader {
  public:
   /// @param file  must outlive the reader
   /// @param fit  as the fits have it
+  /// @param shape  of the frames
   AxialReader(const control::CurveFile& file, const fitter::FitOptions& fit, int roi_px,
-              std::size_t markers);
+              std::size_t markers, const camera::StackShape& shape);
 
-  /// The same spots with z, z_sd and reading; valid until the next call.
-  std::span<const Spot> read(std::span<const Spot> spots);
+  /// The same spots with z, z_sd and reading; valid until the next call. Light is judged as a lock
+  /// judges it, against that of the frames before: frames come in their order.
+  /// @param frame  its pixels; null: what lies around the spots is not known
+  std::span<const Spot> read(std::span<const Spot> spots, const std::byte* frame);
   const HeightCounts& counts() const noexcept { return all_; }
   const HeightCounts& counts_of(std::size_t marker) const noexcept { return counts_[marker]; }
 
  private:
   void read(Spot& spot) const noexcept;
+  void judge_light(Spot& spot, const std::byte* frame) noexcept;
+  void refuse_grown() noexcept;
 
   control::BrightnessCurves curves_;
   fitter::FitOptions fit_;
   int pixels_;  ///< SpotFit::pixels
+  int roi_px_;
+  camera::StackShape shape_;
   double most_sd_nm_;
   std::vector<Spot> spots_;
+  std::vector<control::FitLight> lights_;  ///< of each marker
+  std::vector<double> changes_;
   std::vector<HeightCounts> counts_;
   HeightCounts all_{};
 };

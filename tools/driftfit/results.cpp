@@ -120,11 +120,12 @@ void add_stack_settings(std::vector<YamlEntry>& entries, const camera::StackSett
 void add_heights(std::vector<YamlEntry>& entries, const std::filesystem::path& curve,
                  const HeightCounts& counts) {
   entries.emplace_back("Z Calibration Path", yaml::printable(curve.string()));
-  const std::array<std::pair<const char*, HeightReading>, 4> keys{
+  const std::array<std::pair<const char*, HeightReading>, 5> keys{
       {{"Z Read", HeightReading::Read},
        {"Z Out Of Range", HeightReading::OutOfRange},
        {"Z Unclear", HeightReading::Unclear},
-       {"Z Too Dim", HeightReading::TooDim}}};
+       {"Z Too Dim", HeightReading::TooDim},
+       {"Z Implausible", HeightReading::Company}}};
   for (const auto& [key, reading] : keys)
     entries.emplace_back(key, counts[static_cast<std::size_t>(reading)]);
 }

@@ -17,11 +17,12 @@ namespace driftd::tools {
 enum class HeightReading : std::uint8_t {
   None,  ///< nobody did, or there is no spot
   Read,
-  OutOfRange,  ///< of the curve
+  OutOfRange,  ///< of the curve, also by its light: the middle of rings far out of focus
   Unclear,     ///< no place of the curve explains the widths, or more than one does
   TooDim,      ///< its standard deviation would be a large part of the curve's range
+  Company,     ///< it became brighter than the others: something shines beside it
 };
-constexpr std::size_t kHeightReadings = 5;
+constexpr std::size_t kHeightReadings = 6;
 
 struct Spot {
   std::int64_t frame = 0;  ///< 0-based, in the file

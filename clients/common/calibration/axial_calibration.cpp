@@ -87,8 +87,10 @@ std::vector<std::string> axial_findings(const json& result) {
                               result.at("drift_nm_per_s").get<double>()));
   if (const json tilt = result.value("tilt_nm_per_um", json()); tilt.is_array())
     lines.push_back(
-        fmt::format("tilt of the stage      {:+.1f} nm in x and {:+.1f} nm in y for 1 um of z",
-                    tilt.at(0).get<double>(), tilt.at(1).get<double>()));
+        fmt::format("tilt of the stage      {:+.1f} +- {:.1f} nm in x and {:+.1f} +- {:.1f} nm in "
+                    "y for 1 um of z",
+                    tilt.at(0).get<double>(), result.at("tilt_sd_nm_per_um").at(0).get<double>(),
+                    tilt.at(1).get<double>(), result.at("tilt_sd_nm_per_um").at(1).get<double>()));
   for (const json& check : result.at("check_nm"))
     lines.push_back(fmt::format("step of {:+.0f} nm         read as {:+.1f} nm",
                                 check.at(0).get<double>(), check.at(1).get<double>()));

@@ -7,17 +7,16 @@
 #include <fstream>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
 #include "clients/common/calibration/axial_calibration.hpp"
+#include "clients/common/calibration/axial_files.hpp"
 #include "clients/common/calibration/written_words.hpp"
-#include "clients/common/replace_file.hpp"
 #include "clients/driftctl/commands/calibration_run.hpp"
 #include "clients/driftctl/commands/question.hpp"
-#include "clients/driftctl/commands/write_calibration.hpp"
+#include "control/axial/curve_file.hpp"
 
 namespace driftd::clients {
 namespace {
@@ -31,30 +30,6 @@ struct AxialOptions {
   fs::path output;
   bool write = false, keep_curve = false, yes = false;
 };
-
-/// Beside the configuration, not in its folder of drop-ins, whose files driftd reads as such.
-fs::path curve_beside(const fs::path& config) {
-  return fs::absolute(config).parent_path() / (config.stem().string() + ".z-curve.yaml");
-}
-
-std::optional<std::string> content_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return std::nullopt;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-void keep(const fs::path& file, const fs::path& model, const std::string& text) {
-  const fs::path old = replace_file(file, model, content_of(file), text);
-  fmt::print(stderr, "Written to {}{}.\n", file.string(),
-             old.empty() ? "" : "; the one before is " + old.string());
-}
-
-void write_files(const fs::path& curve, const fs::path& model, const CurveTexts& texts) {
-  keep(curve, model, texts.curve);
-  keep(fs::path(curve).replace_extension(".svg"), model, texts.picture);
-}
 
 /// For a file that nobody's configuration is the model of.
 void write_plainly(const fs::path& file, const std::string& text) {
@@ -108,26 +83,22 @@ void calibrate(const CommonOptions& common, const AxialOptions& options) {
   }
   std::fflush(stdout);
   const bool asks = !options.yes && is_answerable();
-  const bool has_curve = !texts.curve.empty() && !options.keep_curve;
-  if (!options.output.empty() && has_curve) {
+  if (!file && !options.output.empty() && !texts.curve.empty()) {
     write_plainly(options.output, texts.curve);
     write_plainly(fs::path(options.output).replace_extension(".svg"), texts.picture);
-    fmt::print(stderr, "Written to {} and its .svg.\n", options.output.string());
+    (void)control::read_curve_file(options.output);
+    fmt::print(stderr, "Written to {} and its .svg, and read back.\n", options.output.string());
   }
   if (!file) return;
   if (asks && !ask("Write this to " + file->path().string() + "?", stop)) {
     fmt::print(stderr, "Nothing was written.\n");
     return;
   }
-  const fs::path curve =
-      options.output.empty() ? curve_beside(common.config) : fs::absolute(options.output);
-  if (has_curve && options.output.empty()) write_files(curve, common.config, texts);
-  const bool beside = curve.parent_path() == fs::absolute(common.config).parent_path();
-  const KeyValues values =
-      options.keep_curve
-          ? gain_by_curve(result)
-          : axial_values(result, beside ? curve.filename().string() : curve.string());
-  write_and_tell(*file, values, false, stop);
+  const fs::path curve = options.keep_curve       ? fs::path()
+                         : options.output.empty() ? curve_beside(common.config)
+                                                  : fs::absolute(options.output);
+  for (const std::string& line : write_sweep(*file, result, curve))
+    fmt::print(stderr, "{}\n", line);
 }
 
 }  // namespace

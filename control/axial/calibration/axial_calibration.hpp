@@ -32,6 +32,8 @@ enum class CalibrationFault : std::uint8_t {
   Uneven,     ///< planes do not lie where they are said to
   // Of a sweep alone.
   Still,       ///< the widths did not change
+  Stuck,       ///< the stage, on a part of its way
+  Jump,        ///< of the sample
   Stopped,     ///< too little was recorded
   Light,       ///< it changed in the meantime
   Moving,      ///< the stage, when it should have been at rest

@@ -10,19 +10,23 @@
 #include "base/median.hpp"
 #include "control/axial/calibration/curve_picture.hpp"
 #include "control/axial/calibration/dimmer_curves.hpp"
+#include "control/axial/calibration/sweep_course.hpp"
+#include "control/axial/calibration/sweep_fits.hpp"
 #include "control/axial/calibration/sweep_stage.hpp"
 
 namespace driftd::control {
 namespace {
 
-/// Of the frames of a place, of a marker that counts there.
-constexpr double kSeenShare = 0.5;
 constexpr double kMostWobbleNm = 30, kWobbleWithinNm = 100, kMostLightChange = 0.1;
 /// How far the curve reaches beyond the sample's place.
 constexpr double kBesideAstigmaticNm = 200, kBesideDefocusNm = 100;
 constexpr double kFarFromCrossingNm = 100;
+/// The crossing is so near to where coma shifts no spot; markers lie at other heights, too.
+constexpr double kFocusWithinNm = 100, kFocusUnknownNm = 250;
 /// Widths change by less than so much, and than so many standard deviations of a place: noise.
 constexpr double kStillPx = 0.02, kStillSds = 8;
+/// A way on which both widths, or the one, change, wherever it is.
+constexpr double kWayTold = 60, kWayToldOneWidth = 200;
 /// A gain that the curve until now tells otherwise by more is told.
 constexpr double kSameGain = 0.05, kLeastSlope = 0.05;
 constexpr double kGainWithinNm = 200;
@@ -31,15 +35,6 @@ constexpr double kSlopeWithinNm = 150, kFewestForSlope = 6;
 /// Steps are even within so much, and noise.
 constexpr double kMostUnevenNm = 5, kUnevenSds = 3;
 constexpr double kSecondDifference = 1.2247;  ///< its standard deviation, over that of a value
-
-/// The mean of the middle half.
-double middle(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t cut = values.size() / 4;
-  double sum = 0;
-  for (std::size_t i = cut; i < values.size() - cut; ++i) sum += values[i];
-  return sum / static_cast<double>(values.size() - 2 * cut);
-}
 
 /// By the markers' widths.
 class WidthSweep {
@@ -50,12 +45,16 @@ class WidthSweep {
         context_(context),
         stage_(stage),
         findings_(findings),
-        places_(record.plan().places()) {}
+        places_(record.plan().places()),
+        fits_(record, context, stage) {}
 
   void measure() {
     see_light();
-    check_moved();
-    const ZStackBeads beads = beads_of_steps();
+    const PlaceLooks seen = fits_.looks();
+    check_followed(record_, stage_, seen,
+                   context_.method == AxialMethod::Astigmatic ? kWayTold : kWayToldOneWidth);
+    check_moved(seen);
+    const ZStackBeads beads = fits_.beads_of_steps();
     CalibrationSettings settings{
         .method = context_.method,
         .z_nm = {},
@@ -71,8 +70,13 @@ class WidthSweep {
     for (std::size_t s = 0; s < beads.planes; ++s) settings.step.push_back(s);
     // The first curve reads how the sample drifted. With that taken out, the ways up and down are
     // planes of their own.
-    const std::vector<double> drift = stage_.drift_of(read_all(make_curve(beads, settings)));
-    const ZStackBeads planes = beads_of_both(drift, settings);
+    const PlaceReadings first = read_all(make_curve(beads, settings));
+    check_unbroken(record_, stage_, "z", [&](std::size_t p) -> std::optional<double> {
+      if (!first[p]) return std::nullopt;
+      return first[p]->z_nm - places_[p].z_nm;
+    });
+    const std::vector<double> drift = stage_.drift_of(first);
+    const ZStackBeads planes = fits_.beads_of_both(drift, settings);
     AxialCalibration made = make_curve(planes, settings);
     made.curve = with_slope(made.curve, slope_near_start(made, planes, settings));
     findings_.warnings = made.warnings;
@@ -83,6 +87,11 @@ class WidthSweep {
     check_even(made, beads);
     stage_.check_steps(read);
     judge_wobble(made);
+    const double focus_nm = made.zero_nm;
+    if (context_.method == AxialMethod::Astigmatic)
+      stage_.find_tilt(focus_nm, kFocusWithinNm);
+    else
+      stage_.find_tilt(0, std::abs(focus_nm));
     describe(made, planes, settings);
     check_lock_point(made.curve);
     stage_.check_noise();
@@ -91,83 +100,13 @@ class WidthSweep {
   }
 
  private:
-  /// The marker's mean over all frames of these places.
-  [[nodiscard]] BeadFit fit_at(std::initializer_list<std::size_t> places,
-                               std::size_t marker) const {
-    BeadFit fit{.fitted = true};
-    const double share = 1.0 / static_cast<double>(places.size());
-    for (const std::size_t p : places) {
-      const MarkerAtPlace& m = record_.at(p, marker);
-      if (m.frames == 0 || m.saturated > 0 || m.frames < kSeenShare * record_.visit(p).frames)
-        return {};
-      const double weight = share / m.frames;
-      fit.x_px += weight * m.x_px;
-      fit.y_px += weight * m.y_px;
-      fit.sigma_x_px += weight * m.sigma_x_px;
-      fit.sigma_y_px += weight * m.sigma_y_px;
-      fit.variance.x_px2 += weight * weight * m.variance_x_px2;
-      fit.variance.y_px2 += weight * weight * m.variance_y_px2;
-      fit.photons += weight * m.electrons;
-      fit.background_e += weight * m.background_e;
-      fit.dimness += weight * m.dimness;
-      fit.excess += weight * m.excess;
-    }
-    return fit;
-  }
-
-  /// Of each step up and down together: hysteresis and a steady drift cancel.
-  [[nodiscard]] ZStackBeads beads_of_steps() const {
-    ZStackBeads beads;
-    beads.beads = record_.markers();
-    beads.planes = record_.plan().steps();
-    beads.roi_px = context_.fits.roi_px;
-    beads.fits.resize(beads.planes * beads.beads);
-    const std::vector<std::size_t> up = stage_.steps_of(SweepPart::Up);
-    const std::vector<std::size_t> down = stage_.steps_of(SweepPart::Down);
-    for (std::size_t s = 0; s < beads.planes; ++s) {
-      beads.frames.push_back(static_cast<std::int64_t>(s));
-      for (std::size_t i = 0; i < beads.beads; ++i) {
-        beads.fits[s * beads.beads + i] = fit_at({up[s], down[s]}, i);
-        for (const std::size_t p : {up[s], down[s]})
-          beads.saturated += record_.at(p, i).saturated > 0 ? 1U : 0U;
-      }
-    }
-    return beads;
-  }
-
-  /// The ways up and down, in the order of where the sample was.
-  [[nodiscard]] ZStackBeads beads_of_both(const std::vector<double>& drift,
-                                          CalibrationSettings& settings) const {
-    std::vector<std::pair<double, std::size_t>> visits;
-    for (const SweepPart part : {SweepPart::Up, SweepPart::Down})
-      for (const std::size_t p : stage_.places_of(part))
-        visits.emplace_back(places_[p].z_nm + drift[p], p);
-    std::sort(visits.begin(), visits.end());
-    ZStackBeads beads;
-    beads.beads = record_.markers();
-    beads.planes = visits.size();
-    beads.roi_px = context_.fits.roi_px;
-    settings.z_nm.clear();
-    settings.step.clear();
-    settings.frames_averaged = record_.plan().settings().frames_per_place;
-    for (const auto& [z_nm, p] : visits) {
-      settings.step.push_back(settings.z_nm.size());
-      beads.frames.push_back(static_cast<std::int64_t>(settings.z_nm.size()));
-      settings.z_nm.push_back(z_nm);
-      for (std::size_t i = 0; i < beads.beads; ++i) {
-        beads.fits.push_back(fit_at({p}, i));
-        beads.saturated += record_.at(p, i).saturated > 0 ? 1U : 0U;
-      }
-    }
-    return beads;
-  }
-
   void see_light() {
     const std::vector<std::size_t> starts = stage_.places_of(SweepPart::Start);
     std::vector<double> changes;
     std::size_t seen = 0;
     for (std::size_t i = 0; i < record_.markers(); ++i) {
-      const BeadFit first = fit_at({starts.front()}, i), last = fit_at({starts.back()}, i);
+      const BeadFit first = fits_.fit_at({starts.front()}, i),
+                    last = fits_.fit_at({starts.back()}, i);
       seen += first.fitted ? 1U : 0U;
       if (first.fitted && last.fitted && first.photons > 0)
         changes.push_back(last.photons / first.photons - 1);
@@ -196,28 +135,14 @@ class WidthSweep {
   }
 
   /// Whether widths go with the stage, by least squares on its place, and on time for the drift.
-  void check_moved() const {
+  void check_moved(const PlaceLooks& looks) const {
     const double range = record_.plan().settings().range_nm;
     double most = 0;
-    for (const bool along_x : {true, false}) {
-      if (!along_x && context_.method != AxialMethod::Astigmatic) continue;
-      const auto width_of = [&](const BeadFit& fit) {
-        return along_x ? fit.sigma_x_px : fit.sigma_y_px;
-      };
-      std::vector<double> means(record_.markers(), 0), counts(record_.markers(), 0);
-      for (std::size_t p = 0; p < places_.size(); ++p) {
-        for (std::size_t i = 0; i < record_.markers(); ++i) {
-          const BeadFit fit = fit_at({p}, i);
-          if (fit.fitted) means[i] += width_of(fit), ++counts[i];
-        }
-      }
+    for (const auto axis : {&Vec2::x, &Vec2::y}) {
+      if (axis == &Vec2::y && context_.method != AxialMethod::Astigmatic) continue;
       const auto moved = stage_.parabola_of([&](std::size_t p) -> std::optional<double> {
-        std::vector<double> off;
-        for (std::size_t i = 0; i < record_.markers(); ++i)
-          if (const BeadFit fit = fit_at({p}, i); fit.fitted)
-            off.push_back(width_of(fit) - means[i] / counts[i]);
-        if (off.empty()) return std::nullopt;
-        return middle(std::move(off));
+        if (!looks[p]) return std::nullopt;
+        return looks[p]->px.*axis;
       });
       if (!moved) return;
       most = std::max(most, moved->change);
@@ -236,7 +161,7 @@ class WidthSweep {
                                                     std::size_t plane = 0) const {
     std::vector<double> z, sd;
     for (std::size_t k = 0; k < made.beads.size(); ++k) {
-      const BeadFit fit = fit_at({place}, made.beads[k]);
+      const BeadFit fit = fits_.fit_at({place}, made.beads[k]);
       if (!fit.fitted) continue;
       const AxialReading r = made.curve.read(fit.sigma_x_px, fit.sigma_y_px, fit.variance);
       if (rows != nullptr)
@@ -363,12 +288,12 @@ class WidthSweep {
       double low[2] = {1e9, 1e9}, high[2] = {-1e9, -1e9};
       for (std::size_t p = 0; p < places_.size(); ++p) {
         if (!places_[p].is_measured() || std::abs(places_[p].z_nm) > kWobbleWithinNm) continue;
-        const BeadFit own = fit_at({p}, i);
+        const BeadFit own = fits_.fit_at({p}, i);
         if (!own.fitted) continue;
         std::vector<double> x, y;
         for (const std::size_t other : made.beads) {
-          const BeadFit fit = fit_at({p}, other);
-          const BeadFit first = fit_at({stage_.places_of(SweepPart::Start).front()}, other);
+          const BeadFit fit = fits_.fit_at({p}, other);
+          const BeadFit first = fits_.fit_at({stage_.places_of(SweepPart::Start).front()}, other);
           if (!fit.fitted || !first.fitted) continue;
           x.push_back(fit.x_px - first.x_px), y.push_back(fit.y_px - first.y_px);
         }
@@ -498,7 +423,7 @@ class WidthSweep {
     for (const SweepPart part : {SweepPart::Up, SweepPart::Down}) {
       for (const std::size_t p : stage_.places_of(part)) {
         (void)read_at(p, made, &made.readings, beads.planes++);
-        for (std::size_t i = 0; i < beads.beads; ++i) beads.fits.push_back(fit_at({p}, i));
+        for (std::size_t i = 0; i < beads.beads; ++i) beads.fits.push_back(fits_.fit_at({p}, i));
       }
     }
     findings_.picture = curve_picture(made, beads, context_.source + "; hollow: on the way down");
@@ -511,6 +436,7 @@ class WidthSweep {
   const SweepStage& stage_;
   SweepFindings& findings_;
   const std::vector<SweepPlace>& places_;
+  SweepFits fits_;
 };
 
 }  // namespace
@@ -519,7 +445,8 @@ SweepFindings analyse_sweep(const SweepRecord& record, const SweepContext& conte
   SweepFindings findings;
   const SweepStage stage(record, context, findings);
   stage.check_recorded();
-  stage.find_tilt();
+  stage.check_lateral();
+  stage.find_tilt(0, context.method == AxialMethod::Reflection ? 0 : kFocusUnknownNm);
   if (context.method == AxialMethod::Reflection)
     measure_spot(record, stage, findings);
   else

@@ -55,8 +55,9 @@ struct SweepFindings {
   double hysteresis_nm = 0, hysteresis_sd_nm = 0;  ///< down less up
   double drift_nm_per_s = 0;
   double settling_nm = 0, settling_sd_nm = 0;  ///< how far it still moved on while it was measured
-  std::optional<Vec2>
-      tilt_nm_per_um;  ///< of the stage into x, y; none where these are not measured
+  /// Of the stage into x, y, and its standard deviation; none where these are not measured.
+  std::optional<Vec2> tilt_nm_per_um;
+  Vec2 tilt_sd_nm_per_um{};
   double check_up_nm = 0, check_down_nm = 0;  ///< read of the steps at the end
   std::vector<std::string> warnings;
 };

@@ -12,12 +12,12 @@ namespace driftd::control {
 SweepRecord::SweepRecord(SweepPlan plan, std::size_t markers)
     : plan_(std::move(plan)),
       markers_(markers),
-      visits_(plan_.places().size()),
-      sums_(plan_.places().size() * markers) {}
+      visits_(plan_.places().size() + 1),
+      sums_(visits_.size() * markers) {}
 
 void SweepRecord::add(std::size_t place, const SweepFrame& frame) noexcept {
   SweepVisit& visit = visits_[place];
-  const bool is_late = 2 * visit.frames >= plan_.places()[place].frames;
+  const bool is_late = place < back() && 2 * visit.frames >= plan_.places()[place].frames;
   ++visit.frames;
   visit.seconds += frame.seconds;
   if (frame.has_lateral) {

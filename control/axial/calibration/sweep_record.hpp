@@ -52,9 +52,11 @@ class SweepRecord {
  public:
   SweepRecord(SweepPlan plan, std::size_t markers);
 
-  /// A frame of the place; noexcept, no allocation.
+  /// A frame of the place, or of back(); noexcept, no allocation.
   void add(std::size_t place, const SweepFrame& frame) noexcept;
 
+  /// A place more: the start, once the stage was told to be back there, whatever ended the sweep.
+  std::size_t back() const noexcept { return plan_.places().size(); }
   const SweepPlan& plan() const noexcept { return plan_; }
   std::size_t markers() const noexcept { return markers_; }
   const SweepVisit& visit(std::size_t place) const noexcept { return visits_[place]; }

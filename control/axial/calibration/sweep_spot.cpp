@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "control/axial/calibration/sweep_course.hpp"
 #include "control/axial/calibration/sweep_stage.hpp"
 
 namespace driftd::control {
@@ -64,6 +65,19 @@ void measure_spot(const SweepRecord& record, const SweepStage& stage, SweepFindi
                      visit.spot_frames / per_nm;
     read[p] = PlaceReading{z, std::hypot(noise_nm / std::sqrt(visit.spot_frames), kLeastPlaceSdNm)};
   }
+  PlaceLooks looks(places.size());
+  for (std::size_t p = 0; p < places.size(); ++p)
+    if (seen(p)) {
+      const SweepVisit& visit = record.visit(p);
+      const double n = visit.spot_frames;
+      looks[p] =
+          PlaceLook{{visit.spot_px.x / n, visit.spot_px.y / n}, std::sqrt(visit.spot_variance) / n};
+    }
+  check_followed(record, stage, looks, 0);
+  check_unbroken(record, stage, "z", [&](std::size_t p) -> std::optional<double> {
+    if (!read[p]) return std::nullopt;
+    return read[p]->z_nm - places[p].z_nm;
+  });
   stage.judge(read);
   // What is left of the places about the line, less hysteresis and drift.
   const std::vector<double> drift = stage.drift_of(read);

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/dense_solver.hpp"
+#include "control/axial/calibration/sweep_course.hpp"
 
 namespace driftd::control {
 namespace {
@@ -19,6 +20,7 @@ constexpr double kMostHysteresisNm = 10, kMostStageTiltNmPerUm = 50, kMostLockSd
 constexpr double kHysteresisWithinNm = 150;
 constexpr double kLeastSettlingNm = 0.5, kSettlingSds = 3;
 /// Steps at the end are read within so much, and such a share, and noise.
+constexpr double kTiltSds = 2;
 constexpr double kCheckNm = 2, kCheckShare = 0.04, kSds = 4;
 
 }  // namespace
@@ -61,8 +63,7 @@ void SweepStage::check_recorded() const {
                fmt::format("{} of {} places were measured", seen, measured));
 }
 
-std::optional<PlaceLine> SweepStage::line_of(
-    const std::function<std::optional<double>(std::size_t)>& value) const {
+std::optional<PlaceLine> SweepStage::line_of(const PlaceValue& value) const {
   NormalEquations equations(4);
   std::size_t count = 0;
   const double range = record_.plan().settings().range_nm;
@@ -89,8 +90,7 @@ std::optional<PlaceLine> SweepStage::line_of(
                    .rms = std::sqrt(variance)};
 }
 
-std::optional<SweepStage::Change> SweepStage::parabola_of(
-    const std::function<std::optional<double>(std::size_t)>& value) const {
+std::optional<SweepStage::Change> SweepStage::parabola_of(const PlaceValue& value) const {
   constexpr std::size_t kTerms = 6;
   NormalEquations equations(kTerms);
   std::size_t count = 0;
@@ -113,19 +113,31 @@ std::optional<SweepStage::Change> SweepStage::parabola_of(
   return linear.change * square.sd > square.change * linear.sd ? linear : square;
 }
 
-void SweepStage::find_tilt() const {
+PlaceValue SweepStage::lateral_of(double Vec2::*axis) const {
+  return [this, axis](std::size_t p) -> std::optional<double> {
+    const SweepVisit& visit = record_.visit(p);
+    if (visit.lateral_frames == 0) return std::nullopt;
+    return visit.lateral_nm.*axis / visit.lateral_frames;
+  };
+}
+
+void SweepStage::check_lateral() const {
+  check_unbroken(record_, *this, "x", lateral_of(&Vec2::x));
+  check_unbroken(record_, *this, "y", lateral_of(&Vec2::y));
+}
+
+void SweepStage::find_tilt(double at_nm, double unknown_nm) const {
   const auto along = [&](double Vec2::*axis) {
-    return line_of([&, axis](std::size_t p) -> std::optional<double> {
-      const SweepVisit& visit = record_.visit(p);
-      if (!places_[p].is_measured() || visit.lateral_frames == 0) return std::nullopt;
-      return visit.lateral_nm.*axis / visit.lateral_frames;
-    });
+    return slope_at(record_, *this, lateral_of(axis), at_nm);
   };
   const auto x = along(&Vec2::x), y = along(&Vec2::y);
   if (!x || !y) return;
   findings_.tilt_nm_per_um = Vec2{1000 * x->per_nm, 1000 * y->per_nm};
+  findings_.tilt_sd_nm_per_um = {1000 * std::hypot(x->sd, unknown_nm * x->per_nm2),
+                                 1000 * std::hypot(y->sd, unknown_nm * y->per_nm2)};
   const double tilt = std::hypot(findings_.tilt_nm_per_um->x, findings_.tilt_nm_per_um->y);
-  if (tilt > kMostStageTiltNmPerUm)
+  const double sd = std::hypot(findings_.tilt_sd_nm_per_um.x, findings_.tilt_sd_nm_per_um.y);
+  if (tilt > kMostStageTiltNmPerUm + kTiltSds * sd)
     fail_sweep(
         CalibrationFault::StageTilt,
         fmt::format("the stage moves the sample sideways by {:.0f} nm for each micrometre of z, "

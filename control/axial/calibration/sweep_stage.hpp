@@ -20,6 +20,8 @@ struct PlaceReading {
   double z_nm = 0, sd_nm = 0;
 };
 using PlaceReadings = std::vector<std::optional<PlaceReading>>;
+/// A value of each place that has one.
+using PlaceValue = std::function<std::optional<double>(std::size_t)>;
 
 constexpr double kMedianSd = 1.25;       ///< of the median of many, over that of their mean
 constexpr double kLeastPlaceSdNm = 0.3;  ///< what the sample does by itself meanwhile
@@ -46,21 +48,23 @@ class SweepStage {
   /// The place of each step.
   std::vector<std::size_t> steps_of(SweepPart part) const;
   /// Least squares of value(place) over the places that have one.
-  std::optional<PlaceLine> line_of(
-      const std::function<std::optional<double>(std::size_t)>& value) const;
+  std::optional<PlaceLine> line_of(const PlaceValue& value) const;
 
   /// How much a value changes with the stage over the sweep, and how uncertain that is: by least
   /// squares on the place and its square, beside the time up to its third power.
   struct Change {
     double change = 0, sd = 0;
   };
-  std::optional<Change> parabola_of(
-      const std::function<std::optional<double>(std::size_t)>& value) const;
+  std::optional<Change> parabola_of(const PlaceValue& value) const;
 
   /// All places were measured.
   void check_recorded() const;
-  /// x and y against z.
-  void find_tilt() const;
+  /// No jump in x and y.
+  void check_lateral() const;
+  /// x and y against z. Coma shifts spots alike on either side of the focus, and there by nothing.
+  /// @param at_nm       where the slope is told, from the start
+  /// @param unknown_nm  how far that may be from the focus
+  void find_tilt(double at_nm, double unknown_nm) const;
   /// Of each place against the first visit of the start: linear between its visits.
   /// @throws CalibrationError where it was not read
   std::vector<double> drift_of(const PlaceReadings& read) const;
@@ -74,6 +78,8 @@ class SweepStage {
   void check_noise() const;
 
  private:
+  /// Where the sample was in x or y at a place.
+  PlaceValue lateral_of(double Vec2::*axis) const;
   [[noreturn]] void fail_unsettled() const;
 
   const SweepRecord& record_;

@@ -29,11 +29,16 @@ struct SweepWorld {
   // The sample.
   double start_nm = 0;                     ///< from the middle between the foci
   double drift_nm_per_s = 0, walk_nm = 0;  ///< the walk: of a second
-  double bleached_share = 0;               ///< in 20 s
+  double drift_x_nm_per_s = 0, walk_x_nm = 0;
+  double bleached_share = 0;          ///< in 20 s
+  double jump_nm = 0, jump_x_nm = 0;  ///< it is pushed, after jump_s
+  double jump_s = 0;
   // The stage.
   double gain = 1, hysteresis_nm = 0, tilt_x_nm_per_um = 0, tilt_y_nm_per_um = 0;
   double time_constant_s = 0, uneven_nm = 0,
-         slip_nm = 0;  ///< the slip: before the steps at the end
+         slip_nm = 0;                         ///< the slip: before the steps at the end
+  double stuck_s = 1e9, stuck_until_s = 1e9;  ///< it stands still meanwhile
+  double end_nm = 1e9;                        ///< of its travel upwards
   AxialMethod method = AxialMethod::Astigmatic;
   int roi_px = 13;
   std::uint64_t seed = 1;
@@ -56,7 +61,7 @@ class SweepBench {
       const double height = world.heights_nm * random_.normal() +
                             world.tilt_nm_per_um * (x_px - 120) * kPixelNm / 1000;
       markers_.push_back({x_px, y_px, height, random_.uniform() - 0.5, random_.uniform() - 0.5,
-                          6.28 * random_.uniform()});
+                          6.28 * static_cast<double>(i) / static_cast<double>(world.markers)});
     }
     seen_.resize(world.markers);
   }
@@ -64,6 +69,7 @@ class SweepBench {
   SweepRecord record(const SweepSettings& settings) {
     SweepRecord record(SweepPlan(settings), markers_.size());
     double seconds = 0, told = 0, at = 0, walked = 0;
+    walked_x_ = 0;
     const auto& places = record.plan().places();
     std::size_t checks = 0;
     for (std::size_t p = 0; p < places.size(); ++p) {
@@ -73,21 +79,27 @@ class SweepBench {
       told = place.z_nm;
       // Play: the stage follows the edge of its backlash.
       const double half = world_.hysteresis_nm / 2;
-      at = std::clamp(at, world_.gain * told - half, world_.gain * told + half);
+      if (seconds < world_.stuck_s || seconds > world_.stuck_until_s)
+        at = std::min(std::clamp(at, world_.gain * told - half, world_.gain * told + half),
+                      world_.end_nm);
       const double took_s = way_s + settings.settle_s;
       const double slip = checks > 0 ? world_.slip_nm : 0;
       walked += world_.walk_nm * std::sqrt(took_s) * random_.normal();
+      walked_x_ += world_.walk_x_nm * std::sqrt(took_s) * random_.normal();
       seconds += took_s;
       if (!place.is_measured()) continue;
       const double uneven = place.step % 2 == 1 ? world_.uneven_nm : 0;
       for (int frame = 0; frame < place.frames; ++frame) {
         seconds += 1 / kFramesHz;
         walked += world_.walk_nm * std::sqrt(1 / kFramesHz) * random_.normal();
+        walked_x_ += world_.walk_x_nm * std::sqrt(1 / kFramesHz) * random_.normal();
+        const double jumped = seconds > world_.jump_s ? world_.jump_nm : 0;
         const double since_s = settings.settle_s + (frame + 1) / kFramesHz;
         const double left = world_.time_constant_s > 0
                                 ? (before - at) * std::exp(-since_s / world_.time_constant_s)
                                 : 0;
-        const double z = at + left + slip + uneven + walked + world_.drift_nm_per_s * seconds;
+        const double z =
+            at + left + slip + uneven + jumped + walked + world_.drift_nm_per_s * seconds;
         add_frame(record, p, seconds, z, at);
       }
     }
@@ -224,9 +236,17 @@ class SweepBench {
     frame.seconds = seconds;
     frame.markers = observations;
     frame.units = units();
+    // As the lock sees it: what coma does to the fits is in it.
+    Vec2 seen_px{};
+    for (std::size_t i = 0; i < markers_.size(); ++i)
+      seen_px = {seen_px.x + observations[i].x_px - markers_[i].x_px,
+                 seen_px.y + observations[i].y_px - markers_[i].y_px};
+    const double nm = kPixelNm / static_cast<double>(markers_.size());
+    const double jump_x = seconds > world_.jump_s ? world_.jump_x_nm : 0;
     frame.has_lateral = true;
-    frame.lateral_nm = {stage_nm * world_.tilt_x_nm_per_um / 1000 + 0.3 * random_.normal(),
-                        stage_nm * world_.tilt_y_nm_per_um / 1000 + 0.3 * random_.normal()};
+    frame.lateral_nm = {nm * seen_px.x + stage_nm * world_.tilt_x_nm_per_um / 1000 + walked_x_ +
+                            world_.drift_x_nm_per_s * seconds + jump_x,
+                        nm * seen_px.y + stage_nm * world_.tilt_y_nm_per_um / 1000};
     record.add(place, frame);
   }
 
@@ -236,6 +256,7 @@ class SweepBench {
   std::vector<test_scene> scenes_;
   std::vector<Marker> markers_;
   std::vector<Seen> seen_;
+  double walked_x_ = 0;
 };
 
 }  // namespace driftd::control::test

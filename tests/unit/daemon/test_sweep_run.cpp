@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "control/axial/calibration/sweep_course.hpp"
 #include "support/catch.hpp"
 
 using namespace driftd;
@@ -125,6 +126,28 @@ TEST_CASE("what never left is told again, and the place is measured after that")
   CHECK(bench.run.places_done() == at);
   bench.play();
   CHECK(bench.run.end() == CalibrationEnd::Complete);
+}
+
+TEST_CASE("what is seen at the start again is compared with what was seen there at first") {
+  Bench bench;
+  const bool is_back = GENERATE(true, false);
+  bench.frames(60);
+  bench.run.stop(CalibrationEnd::Stopped);
+  if (!is_back)
+    for (auto& marker : bench.markers) marker.sigma_x_px = 1.4F;
+  bench.play();
+  const auto seen = control::start_again(bench.run.record());
+  REQUIRE(seen);
+  CHECK(seen->looks_the_same() == is_back);
+  if (!is_back) CHECK(seen->off_px == Approx(0.1).margin(1e-3));
+}
+
+TEST_CASE("where nothing is seen at the start again, nothing is known of it") {
+  Bench bench;
+  bench.frames(60);
+  for (auto& marker : bench.markers) marker.fitted = false;
+  bench.play();
+  CHECK_FALSE(control::start_again(bench.run.record()));
 }
 
 TEST_CASE("whatever ends a sweep, its stage goes back to its start") {

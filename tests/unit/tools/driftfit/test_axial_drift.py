@@ -110,7 +110,8 @@ class AxialDrift(WithFolder):
         told = list(yaml.safe_load_all((self.folder / "out_locs.yaml").read_text()))[1]
         self.assertEqual(told["Z Calibration Path"], str(self.folder / "curve.yaml"))
         self.assertEqual(told["Z Read"], int(np.isfinite(locs["z"]).sum()))
-        self.assertEqual(told["Z Out Of Range"] + told["Z Unclear"] + told["Z Too Dim"], int(np.isnan(locs["z"]).sum()))
+        self.assertEqual(told["Z Out Of Range"] + told["Z Unclear"] + told["Z Too Dim"] + told["Z Implausible"],
+                         int(np.isnan(locs["z"]).sum()))
 
     def test_a_frame_without_z_says_so_and_keeps_x_and_y(self):
         movie = Movie(16, z_nm=np.where(np.arange(16) == 9, 650.0, 0.0), markers=(0, 1, 3, 6))
@@ -124,6 +125,31 @@ class AxialDrift(WithFolder):
         self.assertRegex(frame["z_missing"], r"z of \d of 4 markers read; 3 needed; .*")
         z_nm = np.loadtxt(self.folder / "out_drift.txt")[:, 2]
         self.assertAlmostEqual(z_nm[9], 0.5 * (z_nm[8] + z_nm[10]), places=6)
+
+    def test_rings_far_out_of_focus_and_markers_with_company_have_no_z(self):
+        far = np.where(np.arange(20) >= 10, 1300.0, 0.0)
+        markers = [0, 1, 3, 4, 6, 7, 8]
+        near_m = 3
+        self.fit(Movie(20, z_nm=far, dim=3e4, markers=markers), self.curve(), "--warn-drift-share", 0)
+        z = np.genfromtxt(self.folder / "out_thunderstorm.csv", delimiter=",", names=True)
+        beyond = z["frame"] > z["frame"].min() + 9
+        self.assertTrue(np.any(beyond))
+        self.assertEqual(np.isfinite(z["z_nm"][beyond]).sum(), 0)
+
+        movie = Movie(20, z_nm=0.0, dim=3e4, markers=markers)
+        random = np.random.default_rng(8)
+        for i in range(10, 20):
+            x, y = PLACES[near_m] + (movie.x_px[i] + 1.5, movie.y_px[i])
+            left, top, half = int(round(x)), int(round(y)), CROP // 2
+            light = random.poisson(1.5e4 * PUPIL.spot(x - left, y - top, HEIGHTS[near_m]))
+            movie.frames[i][top - half:top + half + 1, left - half:left + half + 1] += np.round(light / 0.5).astype(np.uint16)
+        self.fit(movie, self.folder / "curve.yaml")
+        z = np.genfromtxt(self.folder / "out_thunderstorm.csv", delimiter=",", names=True)
+        late = z["frame"] > z["frame"].min() + 9
+        near = np.hypot(z["x_nm"] / PIXEL_NM - PLACES[near_m][0], z["y_nm"] / PIXEL_NM - PLACES[near_m][1]) < 8
+        self.assertTrue(np.any(late & near))
+        self.assertEqual(np.isfinite(z["z_nm"][late & near]).sum(), 0)
+        self.assertTrue(np.all(np.isfinite(z["z_nm"][~near])))
 
     def test_where_too_few_have_z_nothing_is_written_and_what_helps_is_told(self):
         curve = self.curve()

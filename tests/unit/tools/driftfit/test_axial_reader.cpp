@@ -13,6 +13,7 @@ namespace {
 
 constexpr float kGain = 0.5f, kOffset = 100;
 constexpr int kRoi = 13;
+const camera::StackShape kNoFrame = {};
 
 /// Widths that shrink by 3 % for each tenfold of dimness.
 double width_px(double z_nm, double focus_nm, double dimness) {
@@ -51,8 +52,8 @@ Spot read(const Spot& spot, float gain = kGain) {
   fit.model = fitter::Model::EllipticalGaussian;
   fit.estimator = fitter::Estimator::PoissonLikelihood;
   fit.noise = {.gain_e_per_adu = gain, .read_noise_e = 2, .offset_adu = kOffset};
-  AxialReader reader(file, fit, kRoi, 2);
-  const Spot result = reader.read(std::array{spot}).front();
+  AxialReader reader(file, fit, kRoi, 2, kNoFrame);
+  const Spot result = reader.read(std::array{spot}, nullptr).front();
   CHECK(reader.counts()[static_cast<std::size_t>(result.reading)] == 1);
   CHECK(reader.counts_of(1) == reader.counts());
   return result;
@@ -94,13 +95,53 @@ TEST_CASE("what is no z says why, and is no number") {
   CHECK(read(unknown).reading != HeightReading::Read);
 }
 
+/// Four markers of these shares of their light, on a frame of this even light.
+std::array<HeightReading, 4> judged(AxialReader& reader, std::array<double, 4> light, float level) {
+  const std::vector<float> frame(200 * 200, level);
+  std::array<Spot, 4> spots;
+  for (std::size_t i = 0; i < spots.size(); ++i) {
+    spots[i] = spot_at(50, 1e-3, 5e3);
+    spots[i].marker = static_cast<int>(i);
+    spots[i].x_px = spots[i].y_px = 100;
+    spots[i].fit.amplitude_adu *= static_cast<float>(light[i]);
+  }
+  const auto read = reader.read(spots, reinterpret_cast<const std::byte*>(frame.data()));
+  std::array<HeightReading, 4> readings{};
+  for (std::size_t i = 0; i < readings.size(); ++i) readings[i] = read[i].reading;
+  return readings;
+}
+
+TEST_CASE("light tells rings far out of focus, and what comes beside a marker") {
+  using R = HeightReading;
+  const control::CurveFile file = a_file();
+  fitter::FitOptions fit;
+  fit.model = fitter::Model::EllipticalGaussian;
+  fit.noise = {.gain_e_per_adu = 0, .read_noise_e = 2, .offset_adu = kOffset};
+  const camera::StackShape shape = {200, 200, 1, camera::PixelType::F32};
+  AxialReader reader(file, fit, kRoi, 4, shape);
+  const float around = spot_at(50, 1e-3, 5e3).fit.background_adu;
+  for (int frame = 0; frame < 20; ++frame)
+    CHECK(judged(reader, {1, 1, 1, 1}, around) == std::array{R::Read, R::Read, R::Read, R::Read});
+  // A lamp that is turned down is none, one marker that grows against the others is.
+  CHECK(judged(reader, {0.15, 0.15, 0.15, 0.15}, around) ==
+        std::array{R::Read, R::Read, R::Read, R::Read});
+  CHECK(judged(reader, {1, 1, 1.4, 1}, around) ==
+        std::array{R::Read, R::Read, R::Company, R::Read});
+  CHECK(judged(reader, {1.4, 1.4, 1.4, 1.4}, around) ==
+        std::array{R::Read, R::Read, R::Read, R::Read});
+  // What lies around becomes darker than the ROI's background: that is the rings' light.
+  std::array<R, 4> last{};
+  for (int frame = 0; frame < 60; ++frame) last = judged(reader, {1, 1, 1, 1}, around - 120);
+  CHECK(last == std::array{R::OutOfRange, R::OutOfRange, R::OutOfRange, R::OutOfRange});
+}
+
 TEST_CASE("markers that are seldom read are named, the first of many") {
   const control::CurveFile file = a_file();
-  AxialReader reader(file, {}, kRoi, 9);
+  AxialReader reader(file, {}, kRoi, 9, kNoFrame);
   std::vector<Spot> spots;
   for (int m = 0; m < 9; ++m) spots.push_back(spot_at(m < 7 ? 470 : 0, 1e-3, 5e3));
   for (int m = 0; m < 9; ++m) spots[static_cast<std::size_t>(m)].marker = m;
-  reader.read(spots);
+  reader.read(spots, nullptr);
   const std::string said = heights_in_words(reader, std::vector<Pick>(9, {30, 40}));
   CHECK_THAT(said,
              contains("z read of 2 of 9 fits; 7 out of the curve's range\n"
@@ -110,8 +151,8 @@ TEST_CASE("markers that are seldom read are named, the first of many") {
 }
 
 TEST_CASE("what was not read is told with how many there are") {
-  CHECK(unread_in_words({0, 7, 0, 0, 0}).empty());
-  CHECK(unread_in_words({4, 7, 3, 0, 1}) == "3 out of the curve's range, 1 too dim to tell z");
+  CHECK(unread_in_words({0, 7, 0, 0, 0, 0}).empty());
+  CHECK(unread_in_words({4, 7, 3, 0, 1, 0}) == "3 out of the curve's range, 1 too dim to tell z");
 }
 
 }  // namespace

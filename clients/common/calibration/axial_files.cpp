@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+#include "clients/common/calibration/axial_files.hpp"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "clients/common/calibration/axial_calibration.hpp"
+#include "clients/common/calibration/written_words.hpp"
+#include "clients/common/replace_file.hpp"
+#include "config/options.hpp"
+#include "control/axial/curve_file.hpp"
+
+namespace driftd::clients {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::string> content_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// Files that were replaced, until it is known that all of them are right.
+class Replaced {
+ public:
+  explicit Replaced(fs::path model) : model_(std::move(model)) {}
+
+  void replace(const fs::path& file, const std::string& text) {
+    add(file, replace_file(file, model_, content_of(file), text));
+    const fs::path& old = files_.back().old;
+    lines_.push_back(fmt::format("Written to {}{}.", file.string(),
+                                 old.empty() ? "" : "; the one before is " + old.string()));
+  }
+  /// @param old  where the text before is; empty: there was none
+  void add(fs::path file, fs::path old) { files_.push_back({std::move(file), std::move(old)}); }
+  const std::vector<std::string>& lines() const noexcept { return lines_; }
+
+  /// As before. @returns what could not be brought back, for people; "": nothing
+  std::string undo() const {
+    std::string left;
+    for (auto one = files_.rbegin(); one != files_.rend(); ++one) {
+      std::error_code error;
+      if (one->old.empty())
+        fs::remove(one->file, error);
+      else  // where a symbolic link led to
+        fs::rename(one->old, fs::weakly_canonical(one->file), error);
+      if (error)
+        left += fmt::format("; {} is not as it was: {}", one->file.string(), error.message());
+    }
+    return left;
+  }
+
+ private:
+  struct One {
+    fs::path file, old;
+  };
+  fs::path model_;
+  std::vector<One> files_;
+  std::vector<std::string> lines_;
+};
+
+/// @throws std::runtime_error where the file is not the curve that the text is
+void check_curve(const fs::path& file, const std::string& text) {
+  if (content_of(file) != text)
+    throw std::runtime_error(file.string() + " reads otherwise than it was written");
+  if (!control::read_curve_file(file).fits)
+    throw std::runtime_error(file.string() + " does not say by which fits it was made");
+}
+
+/// @throws std::runtime_error where the configuration does not load, or has other values
+void check_values(const CalibrationFile& file, const KeyValues& values,
+                  const std::optional<WrittenCalibration>& written) {
+  const config::Config now = config::load(file.config);
+  if (!written) return;
+  for (const auto& [key, value] : values) {
+    const config::Option& option = *config::find_option(key);
+    if (!(option.get(now) == option.get(written->after)))
+      throw std::runtime_error(file.config.string() + " has another " + key + " than was written");
+  }
+}
+
+}  // namespace
+
+fs::path curve_beside(const fs::path& config) {
+  return fs::absolute(config).parent_path() / (config.stem().string() + ".z-curve.yaml");
+}
+
+std::vector<std::string> write_sweep(const CalibrationFile& file, const nlohmann::json& result,
+                                     const fs::path& curve) {
+  const CurveTexts texts = curve_texts(result);
+  const bool has_curve = !curve.empty() && !texts.curve.empty();
+  const bool beside = curve.parent_path() == fs::absolute(file.config).parent_path();
+  const KeyValues values =
+      curve.empty() ? gain_by_curve(result)
+                    : axial_values(result, beside ? curve.filename().string() : curve.string());
+  Replaced replaced(file.config);
+  try {
+    if (has_curve) {
+      replaced.replace(curve, texts.curve);
+      replaced.replace(fs::path(curve).replace_extension(".svg"), texts.picture);
+      check_curve(curve, texts.curve);
+    }
+    const auto written = write_calibration(file, values);
+    if (written) replaced.add(file.path(), written->old);
+    check_values(file, values, written);
+    std::vector<std::string> lines = replaced.lines();
+    for (std::string& line : written_lines(file, values, written)) lines.push_back(std::move(line));
+    lines.push_back(fmt::format("Read back: {}the configuration loads with these values.",
+                                has_curve ? "the curve is the one of this sweep, and " : ""));
+    return lines;
+  } catch (const std::exception& error) {
+    throw std::runtime_error(
+        fmt::format("{}; the files are as they were{}", error.what(), replaced.undo()));
+  }
+}
+
+}  // namespace driftd::clients
