@@ -224,13 +224,14 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
   };
   const auto lock_z = [&](Answer told) {
     if (!resumes) {
-      interrupted_.forget_axial();
+      if (!interrupted_.is_of_z_alone()) interrupted_.forget_axial();  // that is, once it holds
       return axial_->lock.lock(std::move(told), now_ns);
     }
     axial_->lock.check_can_lock();
     axial_->lock.lock(std::move(told), now_ns, interrupted_.axial_resumption());
   };
-  if (axes && !axes->xy) return lock_z(std::move(answer));
+  const bool resumes_z = resumes && !axes && interrupted_.is_of_z_alone();
+  if (axial_ && (resumes_z || (axes && !axes->xy))) return lock_z(std::move(answer));
   const bool z_too = axial_ && (resumes ? interrupted_.has_axial() : axial_->is_held());
   const bool with_z = axes ? axes->z : z_too;
   if (!with_z) {
@@ -257,13 +258,15 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
   allow_only(request, {"axes"});
   const auto axes = axes_of(request, axial_.has_value());
   if (axes && !axes->xy) {
-    interrupted_.forget_axial();
+    interrupted_.end_axial();
     return axial_->lock.unlock(std::move(answer), now_ns);
   }
   places_.give_up();
-  const std::string forgotten = interrupted_.forget();
-  answer = telling(forgotten, std::move(answer));
   const bool with_z = axes ? axes->z : axial_.has_value();
+  std::string forgotten;
+  if (with_z || !interrupted_.is_of_z_alone()) forgotten = interrupted_.forget();
+  if (with_z) interrupted_.end_axial();
+  answer = telling(forgotten, std::move(answer));
   if (!with_z) return lock_.unlock(std::move(answer), now_ns);
   lock_.withhold();
   axial_->lock.withhold();

@@ -82,7 +82,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
               [this] { return markers_.sizes(); }),
       stage_memory_(config_, camera_, loop_, stage_, events_),
       interrupted_(config_, memory_, camera_, loop_, stage_, events_,
-                   [this] { return pipeline_.publisher().has_driver(); }),
+                   [this](AxisGroup group) { return pipeline_.publisher().has_driver(group); }),
       markers_(config_, pipeline_.chosen(), camera_, loop_, events_, &interrupted_),
       exposure_(config_, pipeline_.source(), camera_, loop_, markers_, events_,
                 [this] { return orders_pending(); }),
@@ -107,7 +107,8 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
                .memory = memory_,
                .interrupted = interrupted_,
                .markers = markers_,
-               .lock = lock_},
+               .lock = lock_,
+               .z_lock = config_.axial.method == control::AxialMethod::None ? nullptr : &z_lock_},
               events_),
       snapshots_([this] { return pipeline_.chosen().fitter->roi_px(); }, camera_, loop_),
       calibration_(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -41,6 +42,7 @@ void Places::lock(const std::string& name, Answer answer, std::int64_t now_ns) {
   if (going_)
     throw CommandRefused{Refusal::Busy,
                          fmt::format("the place `{}` is being looked for", going_->name)};
+  if (z_part_) throw CommandRefused{Refusal::Busy, "z is on its way to a place"};
   if (const char* state = parts_.loop.report().blocking_state()) {
     throw CommandRefused{Refusal::Refused,
                          fmt::format("the lock is `{}`: a place is looked for while it is `idle` "
@@ -79,6 +81,7 @@ void Places::end_going(const Outcome& outcome) {
 }
 
 void Places::give_up() {
+  end_axial(CommandRefused{Refusal::Refused, "`unlock` or `reset` came before"});
   if (!going_) return;
   const CommandRefused ended{Refusal::Refused,
                              fmt::format("`unlock` or `reset` came while the place `{}` was looked "
@@ -88,8 +91,12 @@ void Places::give_up() {
   parts_.markers.forget_place(ended);
 }
 
-void Places::look_for(const SavedPlace& place) {
-  going_->place = place;
+void Places::look_for(const SavedPlace& saved) {
+  going_->place = saved;
+  SavedPlace& place = going_->place;
+  if (place.seen.z && place.seen.z->reading != axial_reading(config_))  // another z
+    for (SavedMarker& marker : place.seen.markers)
+      marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
   if (const std::string why = not_of_this_instrument(place); !why.empty()) {
     return end_going(
         CommandRefused{Refusal::Refused,
@@ -175,7 +182,7 @@ void Places::begin_lock() {
   try {
     parts_.lock.lock(
         [this, going, moved_nm](const Outcome& outcome) {
-          going.answer(begun(going, moved_nm, outcome));
+          begun(going, moved_nm, outcome);
         },
         now_ns_,
         LockResumption{
@@ -186,9 +193,9 @@ void Places::begin_lock() {
 }
 
 /// The loop has taken the order.
-Outcome Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome) {
+void Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome) {
   const auto* reply = std::get_if<Reply>(&outcome);
-  if (reply == nullptr) return outcome;
+  if (reply == nullptr) return going.answer(outcome);
   parts_.interrupted.give_way();
   way_ = Way{going.name, reply->fields.at("lock_id").get<std::uint64_t>()};
   const json fields = {{"moved_x_nm", moved_nm.x},
@@ -200,7 +207,13 @@ Outcome Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome)
   Reply told = *reply;
   told.fields.update(fields);
   told.fields["place"] = going.name;
-  return told;
+  if (parts_.z_lock == nullptr && !going.place.seen.z) return going.answer(told);
+  z_part_ = AxialPart{.place = going.place,
+                      .answer = going.answer,
+                      .told = told,
+                      .until_ns = now_ns_ + kAxialPatienceNs};
+  if (const std::string why = no_axial(going.place); !why.empty())
+    end_axial(CommandRefused{Refusal::Refused, why});
 }
 
 /// Once; a lock that ends before tells of itself.

@@ -77,6 +77,7 @@ json summary_of(const SavedPlace& place) {
           {"markers", place.seen.markers.size()},
           {"width_px", extent.x},
           {"height_px", extent.y},
+          {"axes", place.seen.z ? "xyz" : "xy"},
           {"note", place.note}};
 }
 
