@@ -56,16 +56,20 @@ std::optional<double> number_of(const nlohmann::json& request, const char* field
   return value.get<double>();
 }
 
-/// The answer, with the lock that cannot be gone back to any more.
-Answer telling(const std::string& forgotten, Answer answer) {
-  if (forgotten.empty()) return answer;
-  return [forgotten, answer = std::move(answer)](const Outcome& outcome) {
+/// The answer, with one more field where it is a reply.
+Answer with_field(const char* field, const std::string& value, Answer answer) {
+  return [field, value, answer = std::move(answer)](const Outcome& outcome) {
     const auto* reply = std::get_if<Reply>(&outcome);
     if (reply == nullptr) return answer(outcome);
     Reply told = *reply;
-    told.fields["forgotten"] = forgotten;
+    told.fields[field] = value;
     answer(told);
   };
+}
+
+/// The answer, with the lock that cannot be gone back to any more.
+Answer telling(const std::string& forgotten, Answer answer) {
+  return forgotten.empty() ? answer : with_field("forgotten", forgotten, std::move(answer));
 }
 
 CommandRefused no_z() {
@@ -231,7 +235,8 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
     axial_->lock.lock(std::move(told), now_ns, interrupted_.axial_resumption());
   };
   const bool resumes_z = resumes && !axes && interrupted_.is_of_z_alone();
-  if (axial_ && (resumes_z || (axes && !axes->xy))) return lock_z(std::move(answer));
+  if (axial_ && resumes_z) return lock_z(with_field("axes", "z", std::move(answer)));
+  if (axes && !axes->xy) return lock_z(std::move(answer));
   const bool z_too = axial_ && (resumes ? interrupted_.has_axial() : axial_->is_held());
   const bool with_z = axes ? axes->z : z_too;
   if (!with_z) {
@@ -242,9 +247,9 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
   }
   // Of two, one that holds already is no obstacle to the other.
   if (lock_.lock_now().holds() && !axial_->lock.lock_now().holds())
-    return lock_z(std::move(answer));
+    return lock_z(with_field("axes", "z", std::move(answer)));
   if (!lock_.lock_now().holds() && axial_->lock.lock_now().holds())
-    return lock_xy(std::move(answer));
+    return lock_xy(with_field("axes", "xy", std::move(answer)));
   const auto both = std::make_shared<BothAnswers>(std::move(answer));
   lock_xy([both](const Outcome& outcome) { both->of_xy(outcome); });
   try {

@@ -13,6 +13,7 @@
 
 #include "base/monotonic.hpp"
 #include "config/endpoint.hpp"
+#include "daemon/orders/engaged_lock.hpp"
 #include "daemon/setup/axial_curve.hpp"
 #include "daemon/setup/compose.hpp"
 #include "daemon/status/axial_words.hpp"
@@ -296,7 +297,8 @@ void Housekeeping::reload() {
 void Housekeeping::ask_start_anew(bool checks, const Answer& answer) {
   if (!loop_.report().all_idle() || orders_pending())
     throw CommandRefused{Refusal::Refused,
-                         "driftd starts anew only while the lock is idle (unlock it)"};
+                         fmt::format("driftd starts anew only while {} is idle (unlock it)",
+                                     busy_lock(loop_.report()).name)};
   const config::Config after = reload_.check_start();
   const Reply reply{.fields = {{"loses", lost_with(after)},
                                {"stays_unlocked", after.lock.at_start && stays_unlocked()}}};

@@ -79,9 +79,9 @@ class ReflectionEstimator {
   int taken_ = 0;
   std::uint32_t zeros_ = 0;
   Look sum_;
-  Look reference_;      ///< its light is a slow average
+  Look reference_;                  ///< its light is a slow average
   std::optional<SpotZero> wanted_;  ///< with the next frame
-  double mean_px_ = 0;  ///< of the last frames, of which there are averaged_
+  double mean_px_ = 0;              ///< of the last frames, of which there are averaged_
   int averaged_ = 0;
   AxialEstimate estimate_;
 };

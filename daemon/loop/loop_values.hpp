@@ -178,15 +178,15 @@ struct LoopReport : LockReport {
   std::int64_t markers_gone_since_ns = 0;
   ClockTrust clock_trust = ClockTrust::Checking;  ///< whether frames' ages are known
   std::uint64_t clock_steps = 0, clock_jumps = 0;
-  double clock_slow = 0;               ///< proven so, by so much of real time; 0: not
-  bool measures_z = false;             ///< else `axial` and `z` say nothing
-  control::AxialEstimate axial;        ///< of the newest frame, as `drift` is
-  LockReport z;                        ///< of the lock of z
+  double clock_slow = 0;                       ///< proven so, by so much of real time; 0: not
+  bool measures_z = false;                     ///< else `axial` and `z` say nothing
+  control::AxialEstimate axial;                ///< of the newest frame, as `drift` is
+  LockReport z;                                ///< of the lock of z
   std::optional<control::SpotZero> spot_zero;  ///< of that `axial`; none: not of a reflected spot
-  bool ended = false;                  ///< the recording is over
-  int roi_px = 0;                      ///< side of the markers' ROIs
-  const char* fitter = "";             ///< what fits now; the fitter's own text
-  const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
+  bool ended = false;                          ///< the recording is over
+  int roi_px = 0;                              ///< side of the markers' ROIs
+  const char* fitter = "";                     ///< what fits now; the fitter's own text
+  const char* fitter_error = nullptr;          ///< why it is no longer the one chosen at start
 
   LockReport& of(AxisGroup group) noexcept { return group == AxisGroup::Axial ? z : *this; }
   const LockReport& of(AxisGroup group) const noexcept {

@@ -63,15 +63,18 @@ class Places {
   void turn(std::int64_t now_ns);
   /// Answers all that wait.
   void refuse_pending(const CommandRefused& refused);
-  bool pending() const noexcept { return !waiting_.empty() || going_ || z_part_; }
+  bool pending() const noexcept {
+    return !waiting_.empty() || going_ || (z_part_ && z_part_->answer);
+  }
   /// The disk has not answered yet.
   bool is_at_disk() const noexcept { return !waiting_.empty(); }
   /// A person has said where to lock: nothing is locked at start any more.
   bool was_asked() const noexcept { return was_asked_; }
 
-  static constexpr std::int64_t kPatienceNs = 1'500'000'000;     ///< with the disk
+  static constexpr std::int64_t kPatienceNs = 1'500'000'000;       ///< with the disk
+  static constexpr std::int64_t kAxialAnswerNs = 700'000'000;      ///< for z, after x and y
   static constexpr std::int64_t kAxialPatienceNs = 3'000'000'000;  ///< until z is measured there
-  static constexpr std::int64_t kMostSearchNs = 60'000'000'000;  ///< a large image full of spots
+  static constexpr std::int64_t kMostSearchNs = 60'000'000'000;    ///< a large image full of spots
 
  private:
   static constexpr double kSurely = 5;  ///< standard deviations
@@ -99,10 +102,12 @@ class Places {
 
   /// The part of z of a lock at a place, from the order for x and y to that for z.
   struct AxialPart {
+    std::string name;
     SavedPlace place;
-    Answer answer;
-    Reply told;  ///< of x and y
-    std::int64_t until_ns;
+    Answer answer;              ///< null: it is given
+    Reply told;                 ///< of x and y
+    std::int64_t answer_ns;     ///< whatever has become of z by then
+    std::int64_t until_ns = 0;  ///< by which z has to be measured; 0: x and y do not hold yet
     bool ordered = false;
     double moved_nm = 0;            ///< when it was ordered
     std::int64_t next_zero_ns = 0;  ///< when the loop may be told the spot's zero again
@@ -121,7 +126,8 @@ class Places {
   std::string no_axial(const SavedPlace& place) const;
   bool has_zero(const SavedPlace& place) const;
   void lock_axial(std::int64_t now_ns);
-  void end_axial(const Outcome& of_z);
+  void answer_axial(const nlohmann::json& of_z);
+  void end_axial(const Outcome& outcome);
   std::string how_far(const Going& going, Vec2 moved_nm) const;
   void tell_arrival();
   void tell(const char* action, const std::string& name, const std::string& text,

@@ -30,9 +30,8 @@ void Places::keep_axial(SavedLock& seen, std::int64_t now_ns) const {
   const LockReport& z = loop.z;
   const bool held = z.lock.state == control::LockState::Locked;
   const double off_nm = z.drift.drift_nm.x - z.move.set_nm.x;
-  const double near_nm =
-      control::AcquisitionGate::kMovedTolerances * config_.gate.z_tolerance_nm +
-      kSurely * std::sqrt(std::max(0.0, z.drift.covariance_nm2.xx));
+  const double near_nm = control::AcquisitionGate::kMovedTolerances * config_.gate.z_tolerance_nm +
+                         kSurely * std::sqrt(std::max(0.0, z.drift.covariance_nm2.xx));
   if (held && (z.move.moving || (z.drift.valid && std::abs(off_nm) > near_nm)))
     throw CommandRefused{
         Refusal::Refused,
@@ -60,9 +59,7 @@ void Places::keep_axial(SavedLock& seen, std::int64_t now_ns) const {
 
 /// Why z is not to be locked at the place; "" where it is.
 std::string Places::no_axial(const SavedPlace& place) const {
-  if (parts_.z_lock == nullptr) return "z is not measured (axial.method is `none`)";
   const char* where_it_is = "`driftctl lock --axes z` holds it where it is";
-  if (!config_.axial.hold) return fmt::format("axial.hold is false; {}", where_it_is);
   if (!place.seen.z) return fmt::format("the place was saved without z; {}", where_it_is);
   if (place.seen.z->reading != axial_reading(config_))
     return fmt::format("z is read by another curve or spot than at the place; {}", where_it_is);
@@ -84,10 +81,15 @@ void Places::lock_axial(std::int64_t now_ns) {
   const auto refuse = [this](const std::string& why) {
     end_axial(CommandRefused{Refusal::Refused, why});
   };
-  if (loop.is_idle() || loop.lock.state == control::LockState::Lost)
-    return refuse("x and y are not held there");
+  if (now_ns >= z_part_->answer_ns)
+    answer_axial({{"waits", "z is locked once x and y hold there, and z is measured"}});
+  if (!loop.holds()) {
+    if (loop.lock.state != control::LockState::Referencing) refuse("x and y are not held there");
+    return;
+  }
+  if (z_part_->until_ns == 0) z_part_->until_ns = now_ns + kAxialPatienceNs;
   const SavedPlace& place = z_part_->place;
-  if (!has_zero(place) || !loop.sees_drift(AxisGroup::Axial) || !loop.holds()) {
+  if (!has_zero(place) || !loop.sees_drift(AxisGroup::Axial)) {
     if (now_ns >= z_part_->until_ns)
       return refuse("z is not measured from the place: `driftctl status` says why");
     if (!place.seen.z->spot || has_zero(place) || now_ns < z_part_->next_zero_ns) return;
@@ -102,9 +104,10 @@ void Places::lock_axial(std::int64_t now_ns) {
   // The range counts from where the stage is.
   if (const auto passed =
           limit_passed(config_.axial, way_nm, loop.z.travelled_nm.x + loop.z.total_nm.x + way_nm))
-    return refuse(fmt::format("z is {:+.1f} nm from the place, and its stage may not go there: it "
-                              "would be {}",
-                              moved_nm, in_words(*passed)));
+    return refuse(
+        fmt::format("z is {:+.1f} nm from the place, and its stage may not go there: it "
+                    "would be {}",
+                    moved_nm, in_words(*passed)));
   z_part_->ordered = true;
   z_part_->moved_nm = moved_nm;
   try {
@@ -117,18 +120,32 @@ void Places::lock_axial(std::int64_t now_ns) {
   }
 }
 
-/// Answers for both, where z was still to be locked.
-void Places::end_axial(const Outcome& of_z) {
+/// Answers for both, once.
+void Places::answer_axial(const json& of_z) {
+  if (!z_part_->answer) return;
+  Reply told = z_part_->told;
+  told.fields["z"] = of_z;
+  std::exchange(z_part_->answer, nullptr)(told);
+}
+
+/// Tells what came of the lock of z, where it was still to be ordered or answered.
+void Places::end_axial(const Outcome& outcome) {
   if (!z_part_) return;
-  const AxialPart part = *std::exchange(z_part_, std::nullopt);
-  Reply told = part.told;
-  if (const auto* refused = std::get_if<CommandRefused>(&of_z)) {
-    told.fields["z"] = {{"refused", refused->text}};
+  const std::string name = z_part_->name;
+  if (const auto* refused = std::get_if<CommandRefused>(&outcome)) {
+    answer_axial({{"refused", refused->text}});
+    tell("z_refused", name,
+         fmt::format("z is not locked at the place `{}`: {}", name, refused->text));
   } else {
-    told.fields["z"] = std::get<Reply>(of_z).fields;
-    told.fields["z"]["moved_z_nm"] = part.moved_nm;
+    json of_z = std::get<Reply>(outcome).fields;
+    of_z["moved_z_nm"] = z_part_->moved_nm;
+    answer_axial(of_z);
+    tell("z_going", name,
+         fmt::format("z is {:+.1f} nm from the place `{}`. Its stage goes back", z_part_->moved_nm,
+                     name),
+         {{"moved_z_nm", z_part_->moved_nm}});
   }
-  part.answer(told);
+  z_part_.reset();
 }
 
 }  // namespace driftd::daemon

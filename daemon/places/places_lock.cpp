@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/counted.hpp"
+#include "daemon/orders/engaged_lock.hpp"
 #include "daemon/places/places.hpp"
 #include "daemon/resume/return_limits.hpp"
 #include "daemon/setup/compose.hpp"
@@ -43,11 +44,11 @@ void Places::lock(const std::string& name, Answer answer, std::int64_t now_ns) {
     throw CommandRefused{Refusal::Busy,
                          fmt::format("the place `{}` is being looked for", going_->name)};
   if (z_part_) throw CommandRefused{Refusal::Busy, "z is on its way to a place"};
-  if (const char* state = parts_.loop.report().blocking_state()) {
+  if (const auto lock = engaged_lock(parts_.loop.report())) {
     throw CommandRefused{Refusal::Refused,
-                         fmt::format("the lock is `{}`: a place is looked for while it is `idle` "
-                                     "or `lost` (`driftctl unlock` first)",
-                                     state)};
+                         fmt::format("{} is `{}`: a place is looked for while it is `idle` or "
+                                     "`lost` (`{}` first)",
+                                     lock->name, lock->state, lock->unlock)};
   }
   if (!parts_.camera.connected()) throw CameraWatch::away();
   order(
@@ -181,9 +182,7 @@ void Places::begin_lock() {
   const Going going = *std::exchange(going_, std::nullopt);
   try {
     parts_.lock.lock(
-        [this, going, moved_nm](const Outcome& outcome) {
-          begun(going, moved_nm, outcome);
-        },
+        [this, going, moved_nm](const Outcome& outcome) { begun(going, moved_nm, outcome); },
         now_ns_,
         LockResumption{
             .carried_nm = {}, .drift_nm = moved_nm, .largest_move_nm = config_.lock.max_jump_nm});
@@ -208,10 +207,17 @@ void Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome) {
   told.fields.update(fields);
   told.fields["place"] = going.name;
   if (parts_.z_lock == nullptr && !going.place.seen.z) return going.answer(told);
-  z_part_ = AxialPart{.place = going.place,
+  if (!config_.axial.hold) {
+    told.fields["z"] = {{"left", std::string("z stays as it is: ") +
+                                     (parts_.z_lock == nullptr ? "axial.method is `none`"
+                                                               : "axial.hold is false")}};
+    return going.answer(told);
+  }
+  z_part_ = AxialPart{.name = going.name,
+                      .place = going.place,
                       .answer = going.answer,
                       .told = told,
-                      .until_ns = now_ns_ + kAxialPatienceNs};
+                      .answer_ns = now_ns_ + kAxialAnswerNs};
   if (const std::string why = no_axial(going.place); !why.empty())
     end_axial(CommandRefused{Refusal::Refused, why});
 }

@@ -295,9 +295,7 @@ void LockRecovery::go_back(LockOrders* lock, std::int64_t now_ns) {
 
 /// @throws CommandRefused: there is no way back, or not yet
 void LockRecovery::check_found() const {
-  const auto refuse = [](const std::string& text) {
-    throw CommandRefused{Refusal::Refused, text};
-  };
+  const auto refuse = [](const std::string& text) { throw CommandRefused{Refusal::Refused, text}; };
   if (phase_ == Phase::None)
     refuse("no lock was interrupted or lost: there is nothing to go back to");
   if (phase_ != Phase::Found || replaced_ || !is_measured()) refuse(text());
@@ -308,9 +306,10 @@ void LockRecovery::check_found() const {
 LockResumption LockRecovery::resumption() const {
   check_found();
   if (saved_->of_z_alone)
-    throw CommandRefused{Refusal::Refused,
-                         "the lock that was interrupted is of z alone, and x and y have no place to "
-                         "go back to: `driftctl lock --resume --axes z`"};
+    throw CommandRefused{
+        Refusal::Refused,
+        "the lock that was interrupted is of z alone, and x and y have no place to "
+        "go back to: `driftctl lock --resume --axes z`"};
   if (const std::string why = too_far(); !why.empty()) {
     throw CommandRefused{Refusal::Refused, "the stage may not go back: " + why};
   }
@@ -379,8 +378,8 @@ std::string LockRecovery::headline() const {
 /// "`driftctl lock` holds it where it is, `driftctl unlock` forgets the place"
 std::string LockRecovery::other_ways() const {
   const char* axes = saved_->of_z_alone ? " --axes z" : "";
-  return fmt::format("`driftctl lock{}` holds it where it is, `driftctl unlock{}` forgets the place",
-                     axes, axes);
+  return fmt::format(
+      "`driftctl lock{}` holds it where it is, `driftctl unlock{}` forgets the place", axes, axes);
 }
 
 /// How far the sample is from where it was held: "24.0 nm (x +17.8, y -16.1)"

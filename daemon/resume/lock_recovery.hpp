@@ -126,9 +126,7 @@ class LockRecovery {
     return {drift_nm.x - saved_->set_nm.x, drift_nm.y - saved_->set_nm.y};
   }
   /// The same of z.
-  double moved_z_nm() const noexcept {
-    return loop_.report().z.drift.drift_nm.x - axial()->set_nm;
-  }
+  double moved_z_nm() const noexcept { return loop_.report().z.drift.drift_nm.x - axial()->set_nm; }
   Vec2 stage_total_nm() const noexcept;
   void ask_stage();
   void tell_travel();

@@ -89,8 +89,8 @@ std::string LockRecovery::axial_not_by_itself() const {
   const double moved_nm = moved_z_nm();
   // Whether it is the same sample at all x and y have told, where they went back.
   const bool is_surely_it = !is_of_z_alone() || !needs_markers() || matched_ >= kFewestToTell;
-  const double allowed_nm = config_.axial.max_jump_nm +
-                            (is_surely_it ? config_.axial.max_drift_nm_per_s * *age : 0);
+  const double allowed_nm =
+      config_.axial.max_jump_nm + (is_surely_it ? config_.axial.max_drift_nm_per_s * *age : 0);
   if (std::abs(moved_nm) <= allowed_nm) return {};
   return fmt::format(
       "the sample is {:+.0f} nm from where it was held, and axial.max_jump_nm and "
@@ -118,14 +118,15 @@ LockResumption LockRecovery::axial_resumption() const {
         "zero");
   const LoopReport& loop = loop_.report();
   if (!axial_ && saved_->of_z_alone) check_found();
-  if (!axial_ && !saved_->of_z_alone) resumption();  // throws where x and y could not go back either
+  if (!axial_ && !saved_->of_z_alone)
+    resumption();  // throws where x and y could not go back either
   if (axial_reading(config_) != z->reading)
     throw refusal("z is read by another curve or spot than when it was held");
   if (!loop.sees_drift(AxisGroup::Axial)) throw refusal("z is not measured now");
   if (!has_zero())
     throw refusal(z->spot ? "the reflected spot's zero of then is not in use yet"
-                         : "too few markers have the reference of z now that they had when it was "
-                           "held");
+                          : "too few markers have the reference of z now that they had when it was "
+                            "held");
   if (const std::string why = axial_limit_passed(); !why.empty())
     throw refusal("the stage of z may not go back: " + why);
   return {.carried_nm = {z->carried_nm + z->total_nm, 0},

@@ -196,8 +196,8 @@ void LockSaver::turn(std::int64_t now_ns) {
       std::max({std::abs(loop.total_nm.x - total_nm_.x), std::abs(loop.total_nm.y - total_nm_.y),
                 std::abs(loop.z.total_nm.x - total_z_nm_)});
   const std::int64_t since_ns = now_ns - written_ns_;
-  const bool due = !written_ || alone != written_alone_ || state != state_ || loop.lock_id != lock_id_ ||
-                   held_z_id() != z_lock_id_ || since_ns >= kEachNs ||
+  const bool due = !written_ || alone != written_alone_ || state != state_ ||
+                   loop.lock_id != lock_id_ || held_z_id() != z_lock_id_ || since_ns >= kEachNs ||
                    (moved_nm > kMovedNm && since_ns >= kSoonestNs);
   if (!due) return;
   if (is_final()) return;
@@ -286,12 +286,12 @@ SavedLock LockSaver::saved() const {
   }
   if (held_z_id() == 0) return lock;
   lock.z = SavedAxial{.lock_id = loop.z.lock_id,
-                        .reading = axial_reading(config_),
-                        .total_nm = loop.z.total_nm.x,
-                        .carried_nm = loop.z.carried_nm.x,
-                        .travelled_nm = loop.z.travelled_nm.x,
-                        .set_nm = loop.z.move.set_nm.x,
-                        .spot = loop.spot_zero};
+                      .reading = axial_reading(config_),
+                      .total_nm = loop.z.total_nm.x,
+                      .carried_nm = loop.z.carried_nm.x,
+                      .travelled_nm = loop.z.travelled_nm.x,
+                      .set_nm = loop.z.move.set_nm.x,
+                      .spot = loop.spot_zero};
   lock.of_z_alone = holds_z_alone();
   if (lock.of_z_alone && lock.z->spot) lock.markers.clear();  // z does not depend on them
   if (lock.of_z_alone) lock.stage.reset();                    // that of x and y

@@ -88,8 +88,8 @@ json to_json(const SavedMarker& marker) {
 }
 
 json to_json(const SavedAxial& z) {
-  json value = {{"lock_id", z.lock_id},       {"reading", z.reading},
-                {"total_nm", z.total_nm},     {"carried_nm", z.carried_nm},
+  json value = {{"lock_id", z.lock_id},           {"reading", z.reading},
+                {"total_nm", z.total_nm},         {"carried_nm", z.carried_nm},
                 {"travelled_nm", z.travelled_nm}, {"set_nm", z.set_nm}};
   if (z.spot)
     value["spot"] = {{"along_px", z.spot->along_px},

@@ -25,10 +25,13 @@ class AxialLock(unittest.TestCase):
 
     def start(self, lock=None, **axial) -> None:
         self.rig.start_sim(WORLD)
+        self.start_daemon(lock, **axial)
+        self.rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
+
+    def start_daemon(self, lock=None, **axial) -> None:
         self.file = self.rig.config(camera=CAMERA, optics={"pixel_size_nm": 100}, stage=STAGE, lock=lock or {},
                                     axial={**AXIAL, **axial})
         self.rig.start_daemon(self.file)
-        self.rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
 
     def wait_z(self, state: str) -> dict:
         return self.rig.wait_until(lambda s: (s["axial"]["lock"] or {}).get("state") == state,
@@ -114,7 +117,6 @@ class AxialLock(unittest.TestCase):
             self.rig.daemon.kill() if kill else self.rig.daemon.stop()
             self.rig.sleep(1)
             self.rig.start_daemon(self.file)
-            self.rig.subscribe("axial")  # somebody moves the stage
             self.wait_z("locked")
             self.assertIn("of z, interrupted", self.rig.daemon.text())
             self.rig.sleep(2)
@@ -158,7 +160,6 @@ class AxialLock(unittest.TestCase):
         self.rig.daemon.kill()
         self.rig.sleep(1)
         self.rig.start_daemon(self.file)
-        self.rig.subscribe("correction", "axial")
         self.wait_z("locked")
         self.rig.sleep(2)
         self.assertAlmostEqual(self.place_z(), before, delta=2)
@@ -179,12 +180,30 @@ class AxialLock(unittest.TestCase):
         self.rig.client.request("unlock")
         self.rig.sleep(0.5)
         with self.rig.asking_takes_time():
-            reply = self.rig.client.request("lock", place="here", timeout_s=60)[0]
-        self.assertEqual(reply["z"]["state"], "referencing", reply)
+            reply = self.rig.client.request("lock", place="here")[0]
+        self.assertIn(reply["z"].get("state"), ("referencing", "locked"), reply)
         self.assertLess(reply["z"]["moved_z_nm"], -80)
         self.wait_z("locked")
         self.rig.sleep(2)
         self.assertAlmostEqual(self.place_z(), before, delta=2)
+
+    def test_lock_at_start_waits_while_z_is_asked_about(self):
+        lock = {"resume": "always", "at_start": "true"}
+        self.start(lock=lock)
+        self.rig.wait_state("locked")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.rig.client.request("move", z_nm=100)
+        self.rig.sleep(2)
+        self.rig.daemon.kill()
+        self.start_daemon(lock=lock, range_limit_nm=60)  # z may not go back
+        self.rig.wait_state("locked")
+        self.rig.daemon.wait_for("z is not held again")
+        self.rig.sleep(3)
+        now = self.rig.status()["axial"]["lock"]
+        self.assertEqual((now["state"], now["lock_id"]), ("idle", 0))
+        self.rig.client.request("lock", axes="z")
+        self.wait_z("locked")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ Config config_of(const std::string& axes, const std::string& more = "") {
   return load_text(
       "controller: {driver: simulator, device: /fake}\n"
       "motion: {axes: " +
-          axes + "}\nz: {min_nm: 49000, max_nm: 53500}\n" + more,
+          axes + "}\n" + (axes == "xy" ? "" : "z: {min_nm: 49000, max_nm: 53500}\n") + more,
       "test");
 }
 

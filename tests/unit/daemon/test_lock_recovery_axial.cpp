@@ -389,7 +389,8 @@ TEST_CASE("a lock of z alone goes back by itself to its own zero, near to where 
   }
   SECTION("x and y have nothing to go back to") {
     f.see_z(25);
-    f.turn();
+    f.turns(2);
+    REQUIRE(f.run->ordered(Kind::Lock) != nullptr);
     CHECK(f.run->interrupted.is_of_z_alone());
     CHECK_THROWS_AS(f.run->interrupted.resumption(), CommandRefused);
     CHECK(f.run->ordered(Kind::Lock)->group == AxisGroup::Axial);
