@@ -56,16 +56,20 @@ std::optional<double> number_of(const nlohmann::json& request, const char* field
   return value.get<double>();
 }
 
-/// The answer, with the lock that cannot be gone back to any more.
-Answer telling(const std::string& forgotten, Answer answer) {
-  if (forgotten.empty()) return answer;
-  return [forgotten, answer = std::move(answer)](const Outcome& outcome) {
+/// The answer, with one more field where it is a reply.
+Answer with_field(const char* field, const std::string& value, Answer answer) {
+  return [field, value, answer = std::move(answer)](const Outcome& outcome) {
     const auto* reply = std::get_if<Reply>(&outcome);
     if (reply == nullptr) return answer(outcome);
     Reply told = *reply;
-    told.fields["forgotten"] = forgotten;
+    told.fields[field] = value;
     answer(told);
   };
+}
+
+/// The answer, with the lock that cannot be gone back to any more.
+Answer telling(const std::string& forgotten, Answer answer) {
+  return forgotten.empty() ? answer : with_field("forgotten", forgotten, std::move(answer));
 }
 
 CommandRefused no_z() {
@@ -224,12 +228,14 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
   };
   const auto lock_z = [&](Answer told) {
     if (!resumes) {
-      interrupted_.forget_axial();
+      if (!interrupted_.is_of_z_alone()) interrupted_.forget_axial();  // that is, once it holds
       return axial_->lock.lock(std::move(told), now_ns);
     }
     axial_->lock.check_can_lock();
     axial_->lock.lock(std::move(told), now_ns, interrupted_.axial_resumption());
   };
+  const bool resumes_z = resumes && !axes && interrupted_.is_of_z_alone();
+  if (axial_ && resumes_z) return lock_z(with_field("axes", "z", std::move(answer)));
   if (axes && !axes->xy) return lock_z(std::move(answer));
   const bool z_too = axial_ && (resumes ? interrupted_.has_axial() : axial_->is_held());
   const bool with_z = axes ? axes->z : z_too;
@@ -241,9 +247,9 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
   }
   // Of two, one that holds already is no obstacle to the other.
   if (lock_.lock_now().holds() && !axial_->lock.lock_now().holds())
-    return lock_z(std::move(answer));
+    return lock_z(with_field("axes", "z", std::move(answer)));
   if (!lock_.lock_now().holds() && axial_->lock.lock_now().holds())
-    return lock_xy(std::move(answer));
+    return lock_xy(with_field("axes", "xy", std::move(answer)));
   const auto both = std::make_shared<BothAnswers>(std::move(answer));
   lock_xy([both](const Outcome& outcome) { both->of_xy(outcome); });
   try {
@@ -257,13 +263,15 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
   allow_only(request, {"axes"});
   const auto axes = axes_of(request, axial_.has_value());
   if (axes && !axes->xy) {
-    interrupted_.forget_axial();
+    interrupted_.end_axial();
     return axial_->lock.unlock(std::move(answer), now_ns);
   }
   places_.give_up();
-  const std::string forgotten = interrupted_.forget();
-  answer = telling(forgotten, std::move(answer));
   const bool with_z = axes ? axes->z : axial_.has_value();
+  std::string forgotten;
+  if (with_z || !interrupted_.is_of_z_alone()) forgotten = interrupted_.forget();
+  if (with_z) interrupted_.end_axial();
+  answer = telling(forgotten, std::move(answer));
   if (!with_z) return lock_.unlock(std::move(answer), now_ns);
   lock_.withhold();
   axial_->lock.withhold();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "daemon/orders/engaged_lock.hpp"
 #include "daemon/setup/compose.hpp"
 #include "daemon/wire/number_or_null.hpp"
 
@@ -44,13 +45,12 @@ void Exposure::check(const camera::ExposureOrder& order) const {
   if (is_recording(config_))
     throw CommandRefused{Refusal::Refused, "a recording was exposed long ago"};
   if (under_way_) throw CommandRefused{Refusal::Busy, "the exposure is being set already"};
-  if (const char* state = loop_.report().blocking_state()) {
+  if (const auto lock = engaged_lock(loop_.report())) {
     throw CommandRefused{
         Refusal::Refused,
-        fmt::format("the lock is `{}`: another exposure changes the noise of its markers and the "
-                    "delay of its frames, so it is set while `idle` or `lost` (`driftctl unlock` "
-                    "first)",
-                    state)};
+        fmt::format("{} is `{}`: another exposure changes the noise of its markers and the "
+                    "delay of its frames, so it is set while `idle` or `lost` (`{}` first)",
+                    lock->name, lock->state, lock->unlock)};
   }
   if (orders_pending_()) throw CommandRefused{Refusal::Busy, "an order to the lock is under way"};
   if (markers_.find_pending()) throw CommandRefused{Refusal::Busy, "markers are being looked for"};

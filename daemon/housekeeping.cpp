@@ -13,6 +13,7 @@
 
 #include "base/monotonic.hpp"
 #include "config/endpoint.hpp"
+#include "daemon/orders/engaged_lock.hpp"
 #include "daemon/setup/axial_curve.hpp"
 #include "daemon/setup/compose.hpp"
 #include "daemon/status/axial_words.hpp"
@@ -82,7 +83,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
               [this] { return markers_.sizes(); }),
       stage_memory_(config_, camera_, loop_, stage_, events_),
       interrupted_(config_, memory_, camera_, loop_, stage_, events_,
-                   [this] { return pipeline_.publisher().has_driver(); }),
+                   [this](AxisGroup group) { return pipeline_.publisher().has_driver(group); }),
       markers_(config_, pipeline_.chosen(), camera_, loop_, events_, &interrupted_),
       exposure_(config_, pipeline_.source(), camera_, loop_, markers_, events_,
                 [this] { return orders_pending(); }),
@@ -107,7 +108,8 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
                .memory = memory_,
                .interrupted = interrupted_,
                .markers = markers_,
-               .lock = lock_},
+               .lock = lock_,
+               .z_lock = config_.axial.method == control::AxialMethod::None ? nullptr : &z_lock_},
               events_),
       snapshots_([this] { return pipeline_.chosen().fitter->roi_px(); }, camera_, loop_),
       calibration_(
@@ -297,7 +299,8 @@ void Housekeeping::reload() {
 void Housekeeping::ask_start_anew(bool checks, const Answer& answer) {
   if (!loop_.report().all_idle() || orders_pending())
     throw CommandRefused{Refusal::Refused,
-                         "driftd starts anew only while the lock is idle (unlock it)"};
+                         fmt::format("driftd starts anew only while {} is idle (unlock it)",
+                                     busy_lock(loop_.report()).name)};
   const config::Config after = reload_.check_start();
   const Reply reply{.fields = {{"loses", lost_with(after)},
                                {"stays_unlocked", after.lock.at_start && stays_unlocked()}}};

@@ -11,6 +11,7 @@
 #include "config/local_sockets.hpp"
 #include "config/log_level.hpp"
 #include "config/options.hpp"
+#include "daemon/orders/engaged_lock.hpp"
 #include "daemon/setup/axial_curve.hpp"
 #include "daemon/setup/compose.hpp"
 #include "daemon/wire/socket_path.hpp"
@@ -44,19 +45,21 @@ Outcome Reload::run() {
     if (config_.fitter.roi_px == 0 && after.fitter.roi_px == loop_.report().roi_px)
       config_.fitter.roi_px = after.fitter.roi_px;
     const bool idle = loop_.report().all_idle() && !orders_pending_();
+    const char* lock = busy_lock(loop_.report()).name;
     if (!have_other_curves(config_, after))
       after.axial.read = config_.axial.read;  // z keeps its zero
     else if (!idle)
       throw config::ConfigError(
-          "axial.curve holds another curve: the lock must be idle (unlock it)");
+          fmt::format("axial.curve holds another curve: {} must be idle (unlock it)", lock));
     const auto fixed = config::not_reloadable_changes(config_, after, idle);
     if (!fixed.empty()) {
       const bool unlocked_is_enough =
           !idle && config::not_reloadable_changes(config_, after, true).empty();
-      throw config::ConfigError(fmt::format(
-          "{} to change {}",
-          unlocked_is_enough ? "the lock must be idle (unlock it)" : "a restart is needed",
-          fmt::join(fixed, ", ")));
+      throw config::ConfigError(fmt::format("{} to change {}",
+                                            unlocked_is_enough
+                                                ? fmt::format("{} must be idle (unlock it)", lock)
+                                                : "a restart is needed",
+                                            fmt::join(fixed, ", ")));
     }
     config::AccessRules rules = config::read_access(after.access);
     config_ = std::move(after);

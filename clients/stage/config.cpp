@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "clients/stage/config.hpp"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -246,8 +248,8 @@ constexpr config::Section kSections[] = {
     {"x", "Which axis follows a correction's x, and how far it may go."},
     {"y", "Which axis follows a correction's y, and how far it may go."},
     {"z",
-     "Which axis follows a correction's z, and how far it may go. Read only where motion.axes has "
-     "it. z is up along the optical axis, the sample's; driftd's axial.stage.gain says which way "
+     "Which axis follows a correction's z, and how far it may go. Only where motion.axes has it. z "
+     "is up along the optical axis, the sample's; driftd's axial.stage.gain says which way "
      "the stage goes."},
     {"motion", "Which axes there are. How often the controller is told and asked."},
     {"connection", "What happens without the controller."},
@@ -390,15 +392,34 @@ const config::Table& table() {
   return table;
 }
 
+namespace {
+
+/// Whoever describes an axis of z wants it moved. @throws ConfigError where it would not be
+void check_z_is_in_use(const Config& config, const config::Origins& origins) {
+  const auto given = origins.lower_bound("z.");
+  if (letters_of(config.motion.axes).ends_with('z') || given == origins.end() ||
+      !given->first.starts_with("z."))
+    return;
+  const config::Given& first = given->second.back();
+  throw config::ConfigError(
+      fmt::format("{}:{}: {} is given, and motion.axes is {}, which leaves z out: set motion.axes "
+                  "to xyz or z, or leave the section z out",
+                  first.name, first.line, given->first, letters_of(config.motion.axes)));
+}
+
+}  // namespace
+
 Config load_text(const std::string& text, const std::string& name) {
   Config config{};
-  config::read_texts(table(), std::array{config::Text{name, text}}, config);
+  check_z_is_in_use(config,
+                    config::read_texts(table(), std::array{config::Text{name, text}}, config));
   return config;
 }
 
 Config load(const std::filesystem::path& file, config::Origins* origins) {
   Config config{};
   config::Origins found = config::read_texts(table(), config::texts_of(file), config);
+  check_z_is_in_use(config, found);
   if (origins != nullptr) *origins = std::move(found);
   return config;
 }

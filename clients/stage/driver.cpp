@@ -155,6 +155,7 @@ void Driver::drop_what_is_over(Followed& one) {
     one.board.update([](DriverState& state) { state.refuses = false; });
     dropped = true;
   }
+  if (one.suspected && now_ns - one.refused_ns > kRefusalLasts_ns) one.suspected = false;
   if (dropped) changed(one);
 }
 
@@ -184,7 +185,7 @@ void Driver::connect() {
           state.axes.push_back(std::move(shown));
         }
       });
-      one.refuses = one.unconfirmed = false;
+      one.refuses = one.suspected = one.unconfirmed = false;
     }
     condition_ = Condition::Ready;
     read_position();
@@ -332,8 +333,9 @@ void Driver::ask_health() {
   const Condition before = condition_;
   condition_ = health.condition;
   // After a refusal it speaks of that.
-  const bool of_refusal = takes_targets(health.condition) && health.condition != Condition::Ready &&
-                          std::ranges::any_of(groups_, &Followed::refuses);
+  const bool of_refusal =
+      takes_targets(health.condition) && health.condition != Condition::Ready &&
+      std::ranges::any_of(groups_, [](const Followed& one) { return one.refuses || one.suspected; });
   for (Followed& one : groups_) {
     one.board.update([&](DriverState& state) {
       state.health = health;
@@ -377,7 +379,7 @@ void Driver::corrections(std::span<const std::string> messages) {
   // A controller may refuse all targets of a move for one of them.
   const bool apart = std::ranges::any_of(groups_, &Followed::apart);
   try {
-    if (!apart) return carry_out(std::move(orders));
+    if (!apart && carry_out(orders)) return;
     for (Order& order : orders) carry_out({std::move(order)});
   } catch (const std::exception& error) {
     lost(error.what());
@@ -393,13 +395,17 @@ void Driver::settle() {
   }
 }
 
-void Driver::carry_out(std::vector<Order> orders) {
-  if (orders.empty()) return;
-  if (!connected_) return ignore(*orders.front().one, "there is no controller");
+/// @return false: it refused a move of several groups, and each is to be told by itself
+bool Driver::carry_out(std::vector<Order> orders) {
+  if (orders.empty()) return true;
+  if (!connected_) {
+    ignore(*orders.front().one, "there is no controller");
+    return true;
+  }
   settle();
   if (!takes_targets(condition_)) {
     for (const Order& order : orders) ignore(*order.one, "the stage would not obey");
-    return;
+    return true;
   }
   read_places(orders);
   const std::int64_t start_ns = clock_();
@@ -408,7 +414,7 @@ void Driver::carry_out(std::vector<Order> orders) {
     if (verdict != Verdict::Move) ignore(*order.one, text_of(verdict));
     return verdict != Verdict::Move;
   });
-  if (!orders.empty()) move(orders, start_ns);
+  return orders.empty() || move(orders, start_ns);
 }
 
 /// Reads where the stage is, which takes its time, if an order needs that. Those go for which the
@@ -435,7 +441,8 @@ void Driver::read_places(std::vector<Order>& orders) {
   });
 }
 
-void Driver::move(std::vector<Order>& orders, std::int64_t start_ns) {
+/// @return as carry_out()
+bool Driver::move(std::vector<Order>& orders, std::int64_t start_ns) {
   PerStage targets{};
   targets.fill(kStays);
   std::int64_t expires_ns = std::numeric_limits<std::int64_t>::max();
@@ -461,9 +468,10 @@ void Driver::move(std::vector<Order>& orders, std::int64_t start_ns) {
   try {
     if (call([&] { return stage_.move_to(std::span(targets.data(), axes())); })) {
       for (const Order& order : orders) take(order, start_ns);
-      return;
+      return true;
     }
     for (const Order& order : orders) order.one->follower.refused(order.target, start_ns);
+    if (suspect(told)) return false;
     refuse(told);
   } catch (const TooLate& late) {
     std::vector<Followed*> refused;
@@ -476,6 +484,7 @@ void Driver::move(std::vector<Order>& orders, std::int64_t start_ns) {
     }
     if (!refused.empty()) refuse(refused, late.what());
   }
+  return true;
 }
 
 bool Driver::wants_place(const Order& order) const {
@@ -512,6 +521,7 @@ void Driver::take(const Order& order, std::int64_t start_ns) {
 void Driver::recover(Followed& one) {
   if (one.follower.stays_in_vain()) return;
   one.refusal_lasts_ns = kRefusalLasts_ns;
+  one.suspected = false;
   if (!std::exchange(one.refuses, false)) return;
   one.board.update([](DriverState& state) { state.refuses = false; });
   spdlog::info("the controller takes targets again");
@@ -535,7 +545,19 @@ void Driver::take_back() {
     });
     refused.push_back(&one);
   }
-  refuse(refused);
+  if (!suspect(refused)) refuse(refused);
+}
+
+/// A move of several groups was refused: no lock is to be held for a target of another one. They
+/// are told apart from now on, and whose target is refused again is told.
+/// @return false: it is of one group
+bool Driver::suspect(std::span<Followed* const> ones) {
+  if (ones.size() < 2) return false;
+  for (Followed* const one : ones) {
+    one->refused_ns = clock_();
+    one->apart = one->suspected = true;
+  }
+  return true;
 }
 
 /// @param why  empty: the controller is asked
@@ -544,6 +566,7 @@ void Driver::refuse(std::span<Followed* const> ones, const std::string& why) {
   for (Followed* const one : ones) {
     one->refused_ns = clock_();
     one->apart = true;
+    one->suspected = false;
     one->board.lock_is_over.store(false);
     one->board.update([&](DriverState& state) {
       if (!one->refuses) state.refusal = {};

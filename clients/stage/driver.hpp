@@ -53,6 +53,7 @@ class Driver {
     std::string told_refusal = {};
     std::int64_t told_ignored_ns = 0;
     bool refuses = false;
+    bool suspected = false;    ///< a move of several groups was refused, and not known for whose
     bool apart = false;        ///< a target was refused, and none taken since: it moves alone
     bool last_told = true;     ///< it was in the last move
     bool unconfirmed = false;  ///< a target was sent, which prepare() may say was not taken
@@ -85,14 +86,15 @@ class Driver {
   std::int64_t next_look_ns() const;
   /// Waits for what the controller says of the last target: the next is the newest by then.
   void settle();
-  void carry_out(std::vector<Order> orders);
+  bool carry_out(std::vector<Order> orders);
   void read_places(std::vector<Order>& orders);
   bool wants_place(const Order& order) const;
-  void move(std::vector<Order>& orders, std::int64_t start_ns);
+  bool move(std::vector<Order>& orders, std::int64_t start_ns);
   void drop_what_is_over(Followed& one);
   void take(const Order& order, std::int64_t start_ns);
   void recover(Followed& one);
   void take_back();
+  bool suspect(std::span<Followed* const> ones);
   void refuse(std::span<Followed* const> ones, const std::string& why = {});
   void ignore(Followed& one, std::string_view why);
   void tell_range(Followed& one, const Target& target);

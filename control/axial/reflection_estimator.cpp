@@ -72,6 +72,15 @@ const AxialEstimate& ReflectionEstimator::update(const ReflectionSettings& setti
     averaged_ = 0;
     restart(0);
   }
+  if (wanted_) {
+    reference_ = *wanted_;
+    wanted_.reset();
+    referenced_ = true;
+    own_ = false;
+    averaged_ = 0;
+    restart(0);
+    ++zeros_;
+  }
   estimate_ = {};
   estimate_.reason = spot.reason;
   estimate_.has_company = spot.has_company;

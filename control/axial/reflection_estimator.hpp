@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "control/axial/axial_estimator.hpp"
 #include "control/axial/reference_follower.hpp"
@@ -28,6 +29,15 @@ struct ReflectedSpot {
   Vec2 company_px = {};
 };
 
+/// Where the spot was at a zero of z, along and across its way, and what it was like.
+struct SpotZero {
+  double along_px = 0, across_px = 0, variance_px2 = 0, sigma_px = 0, light = 0;
+
+  bool is_at(const SpotZero& other) const noexcept {
+    return along_px == other.along_px && across_px == other.across_px;
+  }
+};
+
 class ReflectionEstimator {
  public:
   static constexpr int kFirstReferenceFrames = 16;
@@ -48,12 +58,15 @@ class ReflectionEstimator {
   int reference_left() const noexcept { return own_ ? left_ : 0; }
   void keep_zero(bool kept) noexcept { kept_ = kept; }
   std::uint32_t zeros() const noexcept { return zeros_; }
+  /// None while one is being taken.
+  std::optional<SpotZero> zero() const noexcept {
+    return referenced_ && left_ == 0 && !wanted_ ? std::optional(reference_) : std::nullopt;
+  }
+  /// From the next frame on z counts from there.
+  void set_zero(const SpotZero& zero) noexcept { wanted_ = zero; }
 
  private:
-  /// A frame's spot, or the sums or means over frames.
-  struct Look {
-    double along_px = 0, across_px = 0, variance_px2 = 0, sigma_px = 0, light = 0;
-  };
+  using Look = SpotZero;  ///< of a frame, or sums or means over frames
   bool is_another(const ReflectionSettings& settings, const Look& look) const noexcept;
   void take(const Look& look, int frames) noexcept;
   void restart(int frames) noexcept;
@@ -66,8 +79,9 @@ class ReflectionEstimator {
   int taken_ = 0;
   std::uint32_t zeros_ = 0;
   Look sum_;
-  Look reference_;      ///< its light is a slow average
-  double mean_px_ = 0;  ///< of the last frames, of which there are averaged_
+  Look reference_;                  ///< its light is a slow average
+  std::optional<SpotZero> wanted_;  ///< with the next frame
+  double mean_px_ = 0;              ///< of the last frames, of which there are averaged_
   int averaged_ = 0;
   AxialEstimate estimate_;
 };

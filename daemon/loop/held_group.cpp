@@ -65,6 +65,7 @@ void HeldGroup::obey(LoopCommand& command) noexcept {
     case LoopCommand::Kind::Markers:
     case LoopCommand::Kind::MoveRois:
     case LoopCommand::Kind::Settings:
+    case LoopCommand::Kind::SpotZero:
       break;
   }
 }

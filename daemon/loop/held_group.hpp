@@ -34,7 +34,7 @@ class HeldGroup {
   HeldGroup(const HeldGroup&) = delete;
   HeldGroup& operator=(const HeldGroup&) = delete;
 
-  /// A command of this lock: all kinds but Markers, MoveRois and Settings.
+  /// A command of this lock: all kinds but Markers, MoveRois, Settings and SpotZero.
   void obey(LoopCommand& command) noexcept;
   void change_settings(const control::SupervisorSettings& settings,
                        const control::GateSettings& gate) noexcept;

@@ -178,14 +178,15 @@ struct LoopReport : LockReport {
   std::int64_t markers_gone_since_ns = 0;
   ClockTrust clock_trust = ClockTrust::Checking;  ///< whether frames' ages are known
   std::uint64_t clock_steps = 0, clock_jumps = 0;
-  double clock_slow = 0;               ///< proven so, by so much of real time; 0: not
-  bool measures_z = false;             ///< else `axial` and `z` say nothing
-  control::AxialEstimate axial;        ///< of the newest frame, as `drift` is
-  LockReport z;                        ///< of the lock of z
-  bool ended = false;                  ///< the recording is over
-  int roi_px = 0;                      ///< side of the markers' ROIs
-  const char* fitter = "";             ///< what fits now; the fitter's own text
-  const char* fitter_error = nullptr;  ///< why it is no longer the one chosen at start
+  double clock_slow = 0;                       ///< proven so, by so much of real time; 0: not
+  bool measures_z = false;                     ///< else `axial` and `z` say nothing
+  control::AxialEstimate axial;                ///< of the newest frame, as `drift` is
+  LockReport z;                                ///< of the lock of z
+  std::optional<control::SpotZero> spot_zero;  ///< of that `axial`; none: not of a reflected spot
+  bool ended = false;                          ///< the recording is over
+  int roi_px = 0;                              ///< side of the markers' ROIs
+  const char* fitter = "";                     ///< what fits now; the fitter's own text
+  const char* fitter_error = nullptr;          ///< why it is no longer the one chosen at start
 
   LockReport& of(AxisGroup group) noexcept { return group == AxisGroup::Axial ? z : *this; }
   const LockReport& of(AxisGroup group) const noexcept {
@@ -289,10 +290,11 @@ struct LoopCommand {
     KnowStage,
     ForgetStage,  ///< what was found of it; passed over while a lock depends on it
     Move,
-    StopMove
+    StopMove,
+    SpotZero  ///< passed over while z is engaged
   };
   Kind kind = Kind::None;
-  /// Whose lock it is for; of Markers, MoveRois and Settings neither's.
+  /// Whose lock it is for; of Markers, MoveRois, Settings and SpotZero neither's.
   AxisGroup group = AxisGroup::Lateral;
   std::uint64_t lock_id = 0;                      ///< Lock, Calibrate
   double stage_waiting_us = 0;                    ///< Lock: Controller::set_waiting_us()
@@ -301,6 +303,7 @@ struct LoopCommand {
   control::StageKnowledge knowledge = {};        ///< KnowStage: before any lock
   std::unique_ptr<MarkerSet> markers = nullptr;  ///< Markers
   control::Vec2 displacement_px = {};            ///< MoveRois: the markers' from their references
+  control::SpotZero spot_zero = {};              ///< SpotZero
   std::unique_ptr<LoopSettings> settings = nullptr;   ///< Settings
   std::unique_ptr<StageRun> calibration = nullptr;    ///< Calibrate
   std::unique_ptr<control::MovePath> move = nullptr;  ///< Move

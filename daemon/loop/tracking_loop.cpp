@@ -110,6 +110,9 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       if (z_) z_->change_settings(settings_.axial_supervisor, settings_.axial_gate);
       ports_.retired_settings.push(std::move(command.settings));
       break;
+    case LoopCommand::Kind::SpotZero:
+      if (z_ && z_->is_idle()) reflection_.set_zero(command.spot_zero);
+      break;
     default:
       if (command.group == AxisGroup::Lateral)
         xy_.obey(command);
@@ -211,8 +214,8 @@ void TrackingLoop::track(const camera::Frame& frame, const Timing& timing) noexc
   z_drift_ = control::as_drift(result.axial);
   if (z_ && z_reference_.is_possible()) {
     facts.z.drift = &z_drift_;
-    const bool by_xy = z_->is_idle() && set_ && z_reference_.zeros() != z_zeros;
-    const bool completed = by_xy || (took_z && z_reference_.left() == 0);
+    const bool by_others = z_->is_idle() && z_reference_.zeros() != z_zeros;
+    const bool completed = by_others || (took_z && z_reference_.left() == 0);
     facts.z.new_reference = z_->sees_new_reference(completed, z_drift_);
   }
   show_sweep(timing, result);

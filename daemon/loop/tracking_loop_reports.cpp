@@ -9,6 +9,7 @@ void TrackingLoop::account() noexcept {
   const double period_ns = xy_.supervisor().period().ns();
   report_.measures_z = measures_z();
   report_.axial = result_.axial;
+  if (ports_.reflection) report_.spot_zero = reflection_.zero();
   report_.frame_rate_hz = period_ns > 0 ? 1e9 / period_ns : 0;
   xy_.account(result_.drift);
   if (z_) z_->account(z_drift_);

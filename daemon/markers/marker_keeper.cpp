@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/counted.hpp"
+#include "daemon/orders/engaged_lock.hpp"
 #include "daemon/setup/compose.hpp"
 #include "daemon/status/status_messages.hpp"
 
@@ -360,11 +361,11 @@ void MarkerKeeper::find(Answer answer, std::int64_t now_ns) {
 
 /// @throws CommandRefused at once
 void MarkerKeeper::begin_find(Answer answer, std::int64_t now_ns) {
-  if (!may_find()) {
+  if (const auto lock = engaged_lock(loop_.report())) {
     throw CommandRefused{Refusal::Refused,
-                         fmt::format("markers are looked for and chosen while the lock is `idle` "
-                                     "or `lost`, and it is `{}`: `driftctl unlock` first",
-                                     loop_.report().blocking_state())};
+                         fmt::format("markers are looked for and chosen while {} is `idle` or "
+                                     "`lost`, and it is `{}`: `{}` first",
+                                     lock->name, lock->state, lock->unlock)};
   }
   if (exposure_changes_) throw CommandRefused{Refusal::Busy, "the camera's exposure is being set"};
   if (find_) throw CommandRefused{Refusal::Busy, "markers are being looked for already"};

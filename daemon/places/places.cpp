@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "base/counted.hpp"
@@ -23,7 +22,6 @@ using Level = EventLog::Level;
 using nlohmann::json;
 
 constexpr const char* kEvent = "place";
-constexpr double kSurely = 5;  ///< standard deviations
 // An older frame does not tell where the sample is now.
 control::MarkerReference as_measured(const control::MarkerObservation& o, double pixel_nm) {
   const double sd_nm = 0.5 * (o.x_sd_px + o.y_sd_px) * pixel_nm;
@@ -120,18 +118,19 @@ SavedPlace Places::place_now(const std::string& note, std::int64_t now_ns) const
                     distance_text(off), near_nm)};
   }
   SavedPlace place{.note = note, .seen = parts_.memory.saved()};
-  // Another day's curve would make another z of it.
-  place.seen.z.reset();
-  for (SavedMarker& marker : place.seen.markers)
-    marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
+  keep_axial(place.seen, now_ns);
   const MarkersReport& markers = parts_.loop.markers();
   std::vector<SavedMarker> kept;
   for (std::size_t i = 0; i < place.seen.markers.size(); ++i) {
     SavedMarker& marker = place.seen.markers[i];
     const MarkersReport::Entry& entry = markers.entries.at(i);
     const bool good = entry.result.health == control::MarkerHealth::Good;
-    if (!locked && good)
+    if (!locked && good) {
+      const control::MarkerReference before = marker.reference;
       marker.reference = as_measured(entry.observation, config_.optics.pixel_size_nm);
+      marker.reference.z_nm = before.z_nm;
+      marker.reference.z_variance_nm2 = before.z_variance_nm2;
+    }
     if (!(locked ? marker.reference.trusted : good)) continue;
     // The references are of set-point 0, and it is held elsewhere.
     const double pixel_nm = config_.optics.pixel_size_nm;
@@ -225,11 +224,13 @@ void Places::turn(std::int64_t now_ns) {
     end_going(late);
     parts_.markers.forget_place(late);
   }
+  lock_axial(now_ns);
   tell_arrival();
 }
 
 void Places::refuse_pending(const CommandRefused& refused) {
   end_going(refused);
+  end_axial(refused);
   for (const Waiting& one : std::exchange(waiting_, {})) one.answer(refused);
 }
 

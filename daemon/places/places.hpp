@@ -41,6 +41,7 @@ class Places {
     LockRecovery& interrupted;
     MarkerKeeper& markers;
     LockOrders& lock;
+    LockOrders* z_lock = nullptr;  ///< null: z is not measured
   };
 
   /// @param config  the one in force
@@ -62,16 +63,22 @@ class Places {
   void turn(std::int64_t now_ns);
   /// Answers all that wait.
   void refuse_pending(const CommandRefused& refused);
-  bool pending() const noexcept { return !waiting_.empty() || going_; }
+  bool pending() const noexcept {
+    return !waiting_.empty() || going_ || (z_part_ && z_part_->answer);
+  }
   /// The disk has not answered yet.
   bool is_at_disk() const noexcept { return !waiting_.empty(); }
   /// A person has said where to lock: nothing is locked at start any more.
   bool was_asked() const noexcept { return was_asked_; }
 
-  static constexpr std::int64_t kPatienceNs = 1'500'000'000;     ///< with the disk
-  static constexpr std::int64_t kMostSearchNs = 60'000'000'000;  ///< a large image full of spots
+  static constexpr std::int64_t kPatienceNs = 1'500'000'000;       ///< with the disk
+  static constexpr std::int64_t kAxialAnswerNs = 700'000'000;      ///< for z, after x and y
+  static constexpr std::int64_t kAxialPatienceNs = 3'000'000'000;  ///< until z is measured there
+  static constexpr std::int64_t kMostSearchNs = 60'000'000'000;    ///< a large image full of spots
 
  private:
+  static constexpr double kSurely = 5;  ///< standard deviations
+
   struct Waiting {
     std::uint64_t number;
     std::int64_t until_ns;
@@ -93,6 +100,19 @@ class Places {
     std::uint64_t lock_id;
   };
 
+  /// The part of z of a lock at a place, from the order for x and y to that for z.
+  struct AxialPart {
+    std::string name;
+    SavedPlace place;
+    Answer answer;              ///< null: it is given
+    Reply told;                 ///< of x and y
+    std::int64_t answer_ns;     ///< whatever has become of z by then
+    std::int64_t until_ns = 0;  ///< by which z has to be measured; 0: x and y do not hold yet
+    bool ordered = false;
+    double moved_nm = 0;            ///< when it was ordered
+    std::int64_t next_zero_ns = 0;  ///< when the loop may be told the spot's zero again
+  };
+
   SavedPlace place_now(const std::string& note, std::int64_t now_ns) const;
   void order(ShelfOrder order, std::function<Outcome(const ShelfResult&)> outcome, Answer answer,
              std::int64_t now_ns);
@@ -101,7 +121,13 @@ class Places {
   std::string not_of_this_instrument(const SavedPlace& place) const;
   std::string too_far(Vec2 moved_nm) const;
   void begin_lock();
-  Outcome begun(const Going& going, Vec2 moved_nm, const Outcome& outcome);
+  void begun(const Going& going, Vec2 moved_nm, const Outcome& outcome);
+  void keep_axial(SavedLock& seen, std::int64_t now_ns) const;
+  std::string no_axial(const SavedPlace& place) const;
+  bool has_zero(const SavedPlace& place) const;
+  void lock_axial(std::int64_t now_ns);
+  void answer_axial(const nlohmann::json& of_z);
+  void end_axial(const Outcome& outcome);
   std::string how_far(const Going& going, Vec2 moved_nm) const;
   void tell_arrival();
   void tell(const char* action, const std::string& name, const std::string& text,
@@ -116,6 +142,7 @@ class Places {
   std::optional<Going> going_;
   bool was_asked_ = false;
   std::optional<Way> way_;
+  std::optional<AxialPart> z_part_;
   PlaceShelf shelf_;
 };
 

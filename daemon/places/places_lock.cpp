@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <utility>
 
 #include "base/counted.hpp"
+#include "daemon/orders/engaged_lock.hpp"
 #include "daemon/places/places.hpp"
 #include "daemon/resume/return_limits.hpp"
 #include "daemon/setup/compose.hpp"
@@ -41,11 +43,12 @@ void Places::lock(const std::string& name, Answer answer, std::int64_t now_ns) {
   if (going_)
     throw CommandRefused{Refusal::Busy,
                          fmt::format("the place `{}` is being looked for", going_->name)};
-  if (const char* state = parts_.loop.report().blocking_state()) {
+  if (z_part_) throw CommandRefused{Refusal::Busy, "z is on its way to a place"};
+  if (const auto lock = engaged_lock(parts_.loop.report())) {
     throw CommandRefused{Refusal::Refused,
-                         fmt::format("the lock is `{}`: a place is looked for while it is `idle` "
-                                     "or `lost` (`driftctl unlock` first)",
-                                     state)};
+                         fmt::format("{} is `{}`: a place is looked for while it is `idle` or "
+                                     "`lost` (`{}` first)",
+                                     lock->name, lock->state, lock->unlock)};
   }
   if (!parts_.camera.connected()) throw CameraWatch::away();
   order(
@@ -79,6 +82,7 @@ void Places::end_going(const Outcome& outcome) {
 }
 
 void Places::give_up() {
+  end_axial(CommandRefused{Refusal::Refused, "`unlock` or `reset` came before"});
   if (!going_) return;
   const CommandRefused ended{Refusal::Refused,
                              fmt::format("`unlock` or `reset` came while the place `{}` was looked "
@@ -88,8 +92,12 @@ void Places::give_up() {
   parts_.markers.forget_place(ended);
 }
 
-void Places::look_for(const SavedPlace& place) {
-  going_->place = place;
+void Places::look_for(const SavedPlace& saved) {
+  going_->place = saved;
+  SavedPlace& place = going_->place;
+  if (place.seen.z && place.seen.z->reading != axial_reading(config_))  // another z
+    for (SavedMarker& marker : place.seen.markers)
+      marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
   if (const std::string why = not_of_this_instrument(place); !why.empty()) {
     return end_going(
         CommandRefused{Refusal::Refused,
@@ -174,9 +182,7 @@ void Places::begin_lock() {
   const Going going = *std::exchange(going_, std::nullopt);
   try {
     parts_.lock.lock(
-        [this, going, moved_nm](const Outcome& outcome) {
-          going.answer(begun(going, moved_nm, outcome));
-        },
+        [this, going, moved_nm](const Outcome& outcome) { begun(going, moved_nm, outcome); },
         now_ns_,
         LockResumption{
             .carried_nm = {}, .drift_nm = moved_nm, .largest_move_nm = config_.lock.max_jump_nm});
@@ -186,9 +192,9 @@ void Places::begin_lock() {
 }
 
 /// The loop has taken the order.
-Outcome Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome) {
+void Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome) {
   const auto* reply = std::get_if<Reply>(&outcome);
-  if (reply == nullptr) return outcome;
+  if (reply == nullptr) return going.answer(outcome);
   parts_.interrupted.give_way();
   way_ = Way{going.name, reply->fields.at("lock_id").get<std::uint64_t>()};
   const json fields = {{"moved_x_nm", moved_nm.x},
@@ -200,7 +206,20 @@ Outcome Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome)
   Reply told = *reply;
   told.fields.update(fields);
   told.fields["place"] = going.name;
-  return told;
+  if (parts_.z_lock == nullptr && !going.place.seen.z) return going.answer(told);
+  if (!config_.axial.hold) {
+    told.fields["z"] = {{"left", std::string("z stays as it is: ") +
+                                     (parts_.z_lock == nullptr ? "axial.method is `none`"
+                                                               : "axial.hold is false")}};
+    return going.answer(told);
+  }
+  z_part_ = AxialPart{.name = going.name,
+                      .place = going.place,
+                      .answer = going.answer,
+                      .told = told,
+                      .answer_ns = now_ns_ + kAxialAnswerNs};
+  if (const std::string why = no_axial(going.place); !why.empty())
+    end_axial(CommandRefused{Refusal::Refused, why});
 }
 
 /// Once; a lock that ends before tells of itself.

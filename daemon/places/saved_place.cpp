@@ -73,11 +73,9 @@ std::string when_of(const SavedPlace& place) {
 
 json summary_of(const SavedPlace& place) {
   const Vec2 extent = extent_px(place);
-  return {{"saved_at", when_of(place)},
-          {"markers", place.seen.markers.size()},
-          {"width_px", extent.x},
-          {"height_px", extent.y},
-          {"note", place.note}};
+  return {
+      {"saved_at", when_of(place)}, {"markers", place.seen.markers.size()}, {"width_px", extent.x},
+      {"height_px", extent.y},      {"axes", place.seen.z ? "xyz" : "xy"},  {"note", place.note}};
 }
 
 json details_of(const SavedPlace& place) {

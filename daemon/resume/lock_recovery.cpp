@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
-#include <span>
 #include <utility>
 #include <variant>
 
@@ -23,15 +21,20 @@ using Level = EventLog::Level;
 constexpr std::int64_t kRetryNs = 200'000'000;
 /// What the stage may have moved by since the file was written, besides what its rate allows.
 constexpr double kElsewhereNm = 100;
-/// Any sample has one marker somewhere, and many two at the same distance.
-constexpr int kFewestToTell = 3;
+constexpr const char* kReadOtherwise = "z is read otherwise than when it was held";
 constexpr double kUnwritten_s = 0.15;  ///< LockSaver::kSoonestNs, and the disk
-
-constexpr const char* kOtherWays =
-    "`driftctl lock` holds it where it is, `driftctl unlock` forgets the place";
 
 Vec2 sum(Vec2 a, Vec2 b) {
   return {a.x + b.x, a.y + b.y};
+}
+
+const char* axes_of(const SavedLock& lock) {
+  return lock.of_z_alone ? "z" : lock.z ? "xyz" : "xy";
+}
+
+/// Nothing of z where there is none.
+const char* axes_text(const SavedLock& lock) {
+  return lock.of_z_alone ? " of z" : lock.z ? " of x, y and z" : "";
 }
 
 /// "3.2 s", "12 min", "5.4 h"
@@ -49,7 +52,7 @@ void LockRecovery::take(std::optional<SavedLock> saved) {
   z_reading_ = saved_->z ? saved_->z->reading : "";
   if (saved_->z) axial_travelled_nm_ = saved_->z->travelled_nm + saved_->z->total_nm;
   forget_other_z();
-  phase_ = Phase::Searching;
+  phase_ = needs_markers() ? Phase::Searching : Phase::Found;
   if (const auto age = age_s(); age && *age > kOldest_s) {
     raise(Level::Warning, "state_ignored",
           fmt::format("the lock that was interrupted {} ago is ignored: it is older than {}",
@@ -57,15 +60,8 @@ void LockRecovery::take(std::optional<SavedLock> saved) {
     phase_ = Phase::None;
     return;
   }
+  if (saved_->of_z_alone && !saved_->z) return ignore(kReadOtherwise);
   raise(Level::Warning, "lock_interrupted", text());
-}
-
-/// Of another curve the markers' references would be another z.
-void LockRecovery::forget_other_z() {
-  if (!z_reading_.empty() && z_reading_ == axial_reading(config_)) return;
-  saved_->z.reset();
-  for (SavedMarker& marker : saved_->markers)
-    marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
 }
 
 /// Takes a lock that this daemon has lost: its markers are in use, with its references. Frames
@@ -100,6 +96,11 @@ std::string LockRecovery::otherwise() const {
 const SavedLock* LockRecovery::wanted(bool anew) {
   const bool decided = phase_ == Phase::Found || phase_ == Phase::Absent;
   if (phase_ != Phase::None) forget_other_z();
+  if (phase_ != Phase::None && saved_->of_z_alone && !saved_->z) {
+    ignore(kReadOtherwise);
+    return nullptr;
+  }
+  if (phase_ != Phase::None && !needs_markers()) return nullptr;
   if (anew && decided) return otherwise().empty() ? &*saved_ : nullptr;
   if (phase_ != Phase::Searching || camera_.info().width_px <= 0) return nullptr;
   if (const std::string other = otherwise(); !other.empty()) {
@@ -126,7 +127,7 @@ void LockRecovery::not_found(const std::string& reason) {
 }
 
 void LockRecovery::put_aside(const std::string& why) {
-  if (phase_ == Phase::None) return;
+  if (phase_ == Phase::None || !needs_markers()) return;
   phase_ = Phase::Absent;
   absent_ = why;
   raise(Level::Warning, "lock_interrupted", text());
@@ -140,13 +141,6 @@ std::string LockRecovery::forget() {
   return forgotten;
 }
 
-void LockRecovery::forget_axial() {
-  axial_.reset();
-  if (!saved_ || !saved_->z) return;
-  saved_->z.reset();
-  if (phase_ != Phase::None) memory_.keep(*saved_);  // nor may a later daemon find it
-}
-
 /// Another lock holds the sample.
 void LockRecovery::end() {
   phase_ = Phase::None;
@@ -158,8 +152,15 @@ bool LockRecovery::has_frames() const noexcept {
   return camera_.connected() && loop_.report().has_frames();
 }
 
+/// z of a reflected spot depends on none.
+bool LockRecovery::needs_markers() const noexcept {
+  return !saved_->of_z_alone || !saved_->z || !saved_->z->spot;
+}
+
 bool LockRecovery::is_measured() const noexcept {
   const LoopReport& loop = loop_.report();
+  if (saved_->of_z_alone && !(has_zero() && loop.sees_drift(AxisGroup::Axial))) return false;
+  if (!needs_markers()) return camera_.connected() && is_ours_;
   return camera_.connected() && loop_.has_taken(adopted_) && loop_.markers().count > 0 &&
          loop.sees_drift() && loop.tracked_ns >= since_ns_;
 }
@@ -170,148 +171,66 @@ Vec2 LockRecovery::stage_total_nm() const noexcept {
 }
 
 void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns, LockOrders* z) {
-  follow(lock, now_ns);
+  follow(lock, now_ns, z);
   resume_axial(z, now_ns);
+  tell_spot_zero(now_ns);
   memory_.set_offered(phase_ != Phase::None);
 }
 
-void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns) {
+void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns, LockOrders* z) {
   const LoopReport& loop = loop_.report();
-  const LockState state = loop.lock.state;
-  const bool held = state == LockState::Locked || state == LockState::Holding;
-  const bool goes_back = loop.resumed && !at_place_;
-  if (state != LockState::Referencing && !held) at_place_ = false;
+  if (loop.lock.state != LockState::Referencing && !loop.holds()) at_place_ = false;
   if (phase_ == Phase::None) take_lost();
   if (phase_ == Phase::None) return;
   if (lost_here_) follow_axial();
+  if (!needs_markers() && !is_this_instrument()) return;
+  // x and y that are locked take other references than z has.
+  const bool alone = saved_->of_z_alone;
+  const LockReport& own = alone && loop.is_idle() ? loop.z : loop;
+  const LockState state = own.lock.state;
+  const bool goes_back = own.resumed && !at_place_ && (!alone || &own == &loop.z);
   if (state == LockState::Referencing) {
     replaced_ = !goes_back;
     return;
   }
-  if (std::exchange(replaced_, false) && !held) search_anew();
-  if (held && !goes_back) return end();
-  if (held) {
-    raise(Level::Info, "lock_resumed",
-          fmt::format("{}: locked again, the stage goes back to where it was held", headline()));
-    axial_ = saved_->z;
-    axial_goes_ = loop.lock_id == own_lock_id_;
-    axial_until_ns_ = 0;
-    phase_ = Phase::None;
-    return;
-  }
-  ask_stage();
-  if (is_ours_) tell_travel();
+  if (std::exchange(replaced_, false) && !own.holds()) search_anew();
+  if (own.holds()) return goes_back ? tell_resumed() : end();
+  if (!alone) ask_stage();
+  if (is_ours_ && !alone) tell_travel();
   if (is_ours_ && !lost_here_) tell_axial_travel();
   if (phase_ != Phase::Found || !is_measured()) return;
   if (asks_because_.empty()) asks_because_ = not_by_itself();
   if (!std::exchange(told_found_, true)) tell_found();
-  if (state == LockState::Idle) go_back(lock, now_ns);
+  if (state == LockState::Idle) go_back(alone ? z : &lock, now_ns);
 }
 
-/// z may be held on where x and y were lost.
-void LockRecovery::follow_axial() noexcept {
-  const LockReport& z = loop_.report().z;
-  if (!saved_->z || !z.holds() || z.lock_id != saved_->z->lock_id) return;
-  saved_->z->total_nm = z.total_nm.x;
-  saved_->z->set_nm = z.move.set_nm.x;
-}
-
-/// Once x and y went back by themselves, z does, too, within a while in which it has to be
-/// measured. Where a command had them go back, z waits for its own.
-void LockRecovery::resume_axial(LockOrders* z, std::int64_t now_ns) {
-  constexpr std::int64_t kPatienceNs = 5'000'000'000;
-  if (!axial_) return;
-  if (!loop_.report().holds()) return axial_.reset();
-  if (z == nullptr || !z->lock_now().is_idle()) return axial_.reset();  // somebody ordered it
-  if (!axial_goes_ || z->pending()) return;
-  if (axial_until_ns_ == 0) axial_until_ns_ = now_ns + kPatienceNs;
-  const bool is_late = now_ns >= axial_until_ns_;
-  try {
-    const LockResumption resumption = axial_resumption();
-    if (is_late) return offer_axial("the tracking loop does not take the order");
-    if (const std::string why = axial_not_by_itself(); !why.empty()) return offer_axial(why);
-    z->lock([](const Outcome&) {}, now_ns, resumption);
-  } catch (const CommandRefused& refused) {
-    if (is_late) offer_axial(refused.text);
+/// Whether the camera in use is that of a lock that depends on no marker; one of another instrument
+/// is given up.
+bool LockRecovery::is_this_instrument() {
+  if (camera_.info().width_px <= 0) return false;
+  if (const std::string other = otherwise(); !is_ours_ && !other.empty()) {
+    ignore("it is not of this instrument, " + other);
+    return false;
   }
+  return is_ours_ = true;
 }
 
-/// Why only a command may have z go back; "" where it may by itself. It has not_by_itself()'s rule.
-std::string LockRecovery::axial_not_by_itself() const {
-  const auto age = age_s();
-  if (!age) return "the clock does not tell how long ago that was";
-  const double moved_nm = loop_.report().z.drift.drift_nm.x - axial_->set_nm;
-  const double allowed_nm = config_.axial.max_jump_nm + config_.axial.max_drift_nm_per_s * *age;
-  if (std::abs(moved_nm) <= allowed_nm) return {};
-  return fmt::format(
-      "the sample is {:+.0f} nm from where it was held, and axial.max_jump_nm and "
-      "axial.max_drift_nm_per_s allow {:.0f} nm",
-      moved_nm, allowed_nm);
-}
-
-/// From now on z goes back by command alone. @param why  a part of a sentence
-void LockRecovery::offer_axial(const std::string& why) {
-  axial_goes_ = false;
-  const bool waits_at_start = config_.lock.at_start && config_.axial.hold;
-  events_.raise(Level::Warning, "lock_interrupted",
-                "z is not held again: " + why +
-                    ". `driftctl lock --resume --axes z` goes back there, `driftctl lock --axes z` "
-                    "holds it where it is, `driftctl unlock --axes z` forgets the place" +
-                    (waits_at_start ? ". Until that is decided lock.at_start waits with z" : ""),
-                nlohmann::json::object());
-}
-
-LockResumption LockRecovery::axial_resumption() const {
-  const auto refuse = [](const std::string& text) {
-    return CommandRefused{Refusal::Refused, text};
-  };
-  const std::optional<SavedAxial>& z = axial_ ? axial_ : saved_ ? saved_->z : axial_;
-  if (!z || (!axial_ && phase_ == Phase::None))
-    throw refuse(
-        "no lock of z was interrupted whose references are known: a new one takes a new "
-        "zero");
-  const LoopReport& loop = loop_.report();
-  if (!axial_) resumption();  // throws where x and y could not go back either
-  if (axial_reading(config_) != z->reading)
-    throw refuse("z is read by another curve than when it was held");
-  if (!loop.sees_drift(AxisGroup::Axial)) throw refuse("z is not measured now");
-  if (same_zeros() < config_.drift.min_markers)
-    throw refuse("too few markers have the reference of z now that they had when it was held");
-  const double moved_nm = loop.z.drift.drift_nm.x - z->set_nm;
-  const double way_nm = -config_.axial_stage.gain * moved_nm;
-  if (const auto passed = limit_passed(config_.axial, z->carried_nm + z->total_nm + way_nm,
-                                       z->travelled_nm + z->total_nm + way_nm))
-    throw refuse("the stage of z may not go back: it would be " + in_words(*passed));
-  return {.carried_nm = {z->carried_nm + z->total_nm, 0},
-          .drift_nm = loop.z.drift.drift_nm,
-          .largest_move_nm = config_.axial.max_jump_nm,
-          .set_nm = {z->set_nm, 0}};
-}
-
-/// How many markers that z is measured by have the reference of z that they were saved with.
-std::ptrdiff_t LockRecovery::same_zeros() const noexcept {
-  const MarkersReport& markers = loop_.markers();
-  const auto has_same = [this](const MarkersReport::Entry& entry) {
-    return entry.marker.role == control::MarkerRole::Tracking &&
-           std::ranges::any_of(saved_->markers, [&entry](const SavedMarker& saved) {
-             return saved.id == entry.marker.id && saved.reference.trusted &&
-                    saved.reference.z_nm == entry.reference.z_nm;  // NaN: none, and not the same
-           });
-  };
-  return std::ranges::count_if(std::span(markers.entries).first(markers.count), has_same);
-}
-
-/// As tell_travel(), of the stage of z.
-void LockRecovery::tell_axial_travel() {
-  if (!axial_travelled_nm_ || loop_.report().z.lock_id != 0) return;
-  LoopCommand command{.kind = LoopCommand::Kind::Travelled, .group = AxisGroup::Axial};
-  command.travelled_nm = {*axial_travelled_nm_, 0};
-  if (loop_.send(std::move(command))) axial_travelled_nm_.reset();
+/// It is locked again, as it was.
+void LockRecovery::tell_resumed() {
+  axial_goes_ = loop_.report().lock_id == own_lock_id_;
+  axial_until_ns_ = 0;
+  const char* who = saved_->of_z_alone ? "z is " : saved_->z ? "x and y are " : "";
+  raise(Level::Info, "lock_resumed",
+        fmt::format("{}: {}locked again, the stage goes back to where {} held{}", headline(), who,
+                    !saved_->of_z_alone && saved_->z ? "they were" : "it was",
+                    !saved_->of_z_alone && saved_->z && axial_goes_ ? "; z follows" : ""));
+  if (!saved_->of_z_alone) axial_ = saved_->z;
+  phase_ = Phase::None;
 }
 
 /// A lock that was to take its place did not engage: its markers have other references by now.
 void LockRecovery::search_anew() {
-  if (phase_ != Phase::Found) return;
+  if (phase_ != Phase::Found || !needs_markers()) return;
   phase_ = Phase::Searching;
   told_found_ = false;
   if (asks_because_.empty()) asks_because_ = "another lock was ordered since";
@@ -358,8 +277,9 @@ void LockRecovery::tell_found() {
   raise(goes ? Level::Info : Level::Warning, "lock_interrupted", text());
 }
 
-void LockRecovery::go_back(LockOrders& lock, std::int64_t now_ns) {
-  if (config_.lock.resume != config::Resume::Always || now_ns < next_try_ns_ || lock.pending())
+void LockRecovery::go_back(LockOrders* lock, std::int64_t now_ns) {
+  if (config_.lock.resume != config::Resume::Always || now_ns < next_try_ns_ || lock == nullptr ||
+      lock->pending())
     return;
   if (!asks_because_.empty() || !waits_for().empty()) return;
   next_try_ns_ = now_ns + kRetryNs;
@@ -368,22 +288,28 @@ void LockRecovery::go_back(LockOrders& lock, std::int64_t now_ns) {
       if (const auto* reply = std::get_if<Reply>(&outcome))
         own_lock_id_ = reply->fields.value("lock_id", std::uint64_t{0});
     };
-    lock.lock(taken, now_ns, resumption());
+    lock->lock(taken, now_ns, saved_->of_z_alone ? axial_resumption() : resumption());
   } catch (const CommandRefused&) {  // an order is under way, or the stage is not ready: again soon
   }
 }
 
+/// @throws CommandRefused: there is no way back, or not yet
+void LockRecovery::check_found() const {
+  const auto refuse = [](const std::string& text) { throw CommandRefused{Refusal::Refused, text}; };
+  if (phase_ == Phase::None)
+    refuse("no lock was interrupted or lost: there is nothing to go back to");
+  if (phase_ != Phase::Found || replaced_ || !is_measured()) refuse(text());
+  if (const std::string other = otherwise(); !other.empty())  // by a reload, another camera
+    refuse("the stage may not go back: " + other);
+}
+
 LockResumption LockRecovery::resumption() const {
-  if (phase_ == Phase::None) {
-    throw CommandRefused{Refusal::Refused,
-                         "no lock was interrupted or lost: there is nothing to go back to"};
-  }
-  if (phase_ == Phase::Absent) throw CommandRefused{Refusal::Refused, text()};
-  if (replaced_ || phase_ == Phase::Searching || !is_measured())
-    throw CommandRefused{Refusal::Refused, text()};
-  if (const std::string other = otherwise(); !other.empty()) {  // by a reload, another camera
-    throw CommandRefused{Refusal::Refused, "the stage may not go back: " + other};
-  }
+  check_found();
+  if (saved_->of_z_alone)
+    throw CommandRefused{
+        Refusal::Refused,
+        "the lock that was interrupted is of z alone, and x and y have no place to "
+        "go back to: `driftctl lock --resume --axes z`"};
   if (const std::string why = too_far(); !why.empty()) {
     throw CommandRefused{Refusal::Refused, "the stage may not go back: " + why};
   }
@@ -395,6 +321,7 @@ LockResumption LockRecovery::resumption() const {
 
 /// Why the limits do not allow the way back; "" where they do.
 std::string LockRecovery::too_far() const {
+  if (saved_->of_z_alone) return axial_limit_passed();
   const Vec2 stage_nm = stage_total_nm();
   return beyond_limits(config_, {.moved_nm = moved_nm(),
                                  .from_lock_nm = sum(saved_->carried_nm, stage_nm),
@@ -408,6 +335,7 @@ std::string LockRecovery::not_by_itself() const {
   const auto age = age_s();
   if (!age) return "the clock does not tell how long ago that was";
   if (*age > kOldest_s) return "that is longer ago than " + duration(kOldest_s);
+  if (saved_->of_z_alone) return axial_not_by_itself();
   const double moved = std::max(std::abs(moved_nm().x), std::abs(moved_nm().y));
   const double jump_nm = config_.lock.max_jump_nm;
   if (matched_ < kFewestToTell && moved > jump_nm)
@@ -425,22 +353,39 @@ std::string LockRecovery::not_by_itself() const {
 
 /// What is missing before the stage hears of a return; "" where nothing is.
 std::string LockRecovery::waits_for() const {
-  if (saved_->stage || config_.stage.require_driver) return stage_.problem();
-  return is_heard_() ? "" : "nobody listens to corrections yet";
+  const bool alone = saved_->of_z_alone;
+  if (!alone && (saved_->stage || config_.stage.require_driver)) return stage_.problem();
+  return is_heard_(alone ? AxisGroup::Axial : AxisGroup::Lateral)
+             ? ""
+             : "nobody listens to corrections yet";
 }
 
 std::optional<double> LockRecovery::age_s() const {
   return seconds_between(saved_->time, SavedTime::now());
 }
 
-/// "lock 3, interrupted 12.1 s ago, before the computer was started"; "lock 3, lost 2.0 s ago"
+/// "lock 3, interrupted 12.1 s ago, before the computer was started"; "lock 3 of x, y and z, lost
+/// 2.0 s ago"
 std::string LockRecovery::headline() const {
   const SavedTime now = SavedTime::now();
   const auto age = seconds_between(saved_->time, now);
   return fmt::format(
-      "lock {}, {} {}{}", saved_->lock_id, saved_->lost ? "lost" : "interrupted",
+      "lock {}{}, {} {}{}", saved_->id(), axes_text(*saved_), saved_->lost ? "lost" : "interrupted",
       age ? duration(*age) + " ago" : "at a time that the clock does not tell",
       saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
+}
+
+/// "`driftctl lock` holds it where it is, `driftctl unlock` forgets the place"
+std::string LockRecovery::other_ways() const {
+  const char* axes = saved_->of_z_alone ? " --axes z" : "";
+  return fmt::format(
+      "`driftctl lock{}` holds it where it is, `driftctl unlock{}` forgets the place", axes, axes);
+}
+
+/// How far the sample is from where it was held: "24.0 nm (x +17.8, y -16.1)"
+std::string LockRecovery::where_text() const {
+  if (saved_->of_z_alone) return fmt::format("{:+.1f} nm in z", moved_z_nm());
+  return distance_text(moved_nm());
 }
 
 std::string LockRecovery::search_text() const {
@@ -465,7 +410,7 @@ std::string LockRecovery::text() const {
   const std::string rest = waits_at_start ? ". Until that is decided lock.at_start waits" : "";
   const bool decided = phase_ == Phase::Found || phase_ == Phase::Absent;
   if (const std::string other = decided ? otherwise() : ""; !other.empty())
-    return headline() + ": it cannot be gone back to, " + other + ". " + kOtherWays + rest;
+    return headline() + ": it cannot be gone back to, " + other + ". " + other_ways() + rest;
   if (phase_ == Phase::Absent)
     return headline() + ": " + absent_ +
            ". It is kept until another lock holds or `driftctl unlock`; " +
@@ -477,15 +422,15 @@ std::string LockRecovery::text() const {
   if (!is_measured())
     return headline() + ": no frame shows now how far the sample is from where it was held: " +
            (has_frames() ? "see light and focus" : kSeeCamera) +
-           ". Once one does, `driftctl lock --resume` may go back there, " + kOtherWays + rest;
-  const Vec2 moved = moved_nm();
-  std::string text =
-      fmt::format("{}: the sample is {:.1f} nm (x {:+.1f}, y {:+.1f}) from where it was held{}",
-                  headline(), std::hypot(moved.x, moved.y), moved.x, moved.y, elsewhere_);
+           ". Once one does, `driftctl lock --resume" + (saved_->of_z_alone ? " --axes z" : "") +
+           "` may go back there, " + other_ways() + rest;
+  std::string text = fmt::format("{}: the sample is {} from where it was held{}", headline(),
+                                 where_text(), elsewhere_);
   if (const std::string far = too_far(); !far.empty())
-    return text + ". The stage may not go back: " + far + ". " + kOtherWays + rest;
-  const std::string ways =
-      std::string(". `driftctl lock --resume` goes back there, ") + kOtherWays + rest;
+    return text + ". The stage may not go back: " + far + ". " + other_ways() + rest;
+  const std::string ways = std::string(". `driftctl lock --resume") +
+                           (saved_->of_z_alone ? " --axes z" : "") + "` goes back there, " +
+                           other_ways() + rest;
   if (config_.lock.resume != config::Resume::Always) return text + ways;
   if (const std::string why = asks_because_.empty() ? not_by_itself() : asks_because_; !why.empty())
     return text + ". The stage does not go back by itself: " + why + ways;
@@ -507,12 +452,19 @@ nlohmann::json LockRecovery::status() const {
   const auto age = age_s();
   const bool measured =
       phase_ == Phase::Found && !replaced_ && is_measured() && otherwise().empty();
+  const auto moved = [measured](bool held, double nm) {
+    return measured && held ? nlohmann::json(nm) : nlohmann::json(nullptr);
+  };
+  const bool of_xy = !saved_->of_z_alone;
+  const bool of_z = saved_->z && has_zero() && loop_.report().sees_drift(AxisGroup::Axial);
   return {{"phase", kNames.at(static_cast<std::size_t>(phase_))},
+          {"axes", axes_of(*saved_)},
           {"interrupted_session", saved_->session},
-          {"interrupted_lock_id", saved_->lock_id},
+          {"interrupted_lock_id", saved_->id()},
           {"age_s", age ? nlohmann::json(*age) : nlohmann::json(nullptr)},
-          {"moved_x_nm", measured ? nlohmann::json(moved_nm().x) : nlohmann::json(nullptr)},
-          {"moved_y_nm", measured ? nlohmann::json(moved_nm().y) : nlohmann::json(nullptr)},
+          {"moved_x_nm", moved(of_xy, moved_nm().x)},
+          {"moved_y_nm", moved(of_xy, moved_nm().y)},
+          {"moved_z_nm", moved(of_z, of_z ? moved_z_nm() : 0)},
           {"text", text()}};
 }
 

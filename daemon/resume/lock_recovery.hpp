@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The lock that the end of the daemon before this one interrupted, or that this daemon lost: which
+// The locks that the end of the daemon before this one interrupted, or that this daemon lost: which
 // markers to look for, how far the sample has moved meanwhile, whether the stage may go back there,
 // and when the lock resumes by itself. It is gone once it is resumed, another lock holds the
 // sample, or it is forgotten. Housekeeping thread; nothing here waits.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -29,10 +28,10 @@ class LockRecovery {
   static constexpr double kOldest_s = 24 * 3600;
 
   /// @param config  the one in force
-  /// @param is_heard  whether somebody subscribes to corrections
+  /// @param is_heard  whether somebody subscribes to corrections of the group
   LockRecovery(const config::Config& config, LockSaver& memory, CameraWatch& camera,
                LoopControl& loop, const StageChannel& stage, EventLog& events,
-               std::function<bool()> is_heard)
+               std::function<bool(AxisGroup)> is_heard)
       : config_(config),
         memory_(memory),
         camera_(camera),
@@ -64,8 +63,10 @@ class LockRecovery {
   /// A command says that neither it nor the lock of this daemon is wanted any more.
   /// @returns `name()` of before
   std::string forget();
-  /// A command says the same of z alone.
+  /// A command says that nobody goes back to z.
   void forget_axial();
+  /// The same, and that the lock of z of this daemon is over.
+  void end_axial();
   /// The lock that was begun is one at a place, which goes back to what it knows by itself.
   void give_way() noexcept { at_place_ = true; }
   /// Whether it waits for its markers or its return: at start, nothing else is locked meanwhile.
@@ -79,6 +80,8 @@ class LockRecovery {
   }
   /// Whether z waits for its return, after that of x and y: it is not locked at start meanwhile.
   bool asks_axial() const noexcept { return axial_.has_value(); }
+  /// Whether what there is to go back to is a lock of z beside which x and y were not held.
+  bool is_of_z_alone() const noexcept { return phase_ != Phase::None && saved_->of_z_alone; }
   /// The same as resumption() for the lock of z. @throws CommandRefused
   LockResumption axial_resumption() const;
   /// Tells what is new, and goes back by itself where that is wanted.
@@ -90,13 +93,22 @@ class LockRecovery {
   nlohmann::json status() const;
 
  private:
+  /// Any sample has one marker somewhere, and many two at the same distance.
+  static constexpr int kFewestToTell = 3;
+
   enum class Phase : std::uint8_t { None, Searching, Found, Absent };
 
-  void follow(LockOrders& lock, std::int64_t now_ns);
+  void follow(LockOrders& lock, std::int64_t now_ns, LockOrders* z);
+  bool is_this_instrument();
+  void tell_resumed();
+  void check_found() const;
   void resume_axial(LockOrders* z, std::int64_t now_ns);
+  const std::optional<SavedAxial>& axial() const noexcept;
+  std::string axial_limit_passed() const;
   std::string axial_not_by_itself() const;
+  void tell_spot_zero(std::int64_t now_ns);
+  bool has_zero() const noexcept;
   void offer_axial(const std::string& why);
-  std::ptrdiff_t same_zeros() const noexcept;
   void follow_axial() noexcept;
   void forget_other_z();
   void tell_axial_travel();
@@ -106,17 +118,22 @@ class LockRecovery {
   std::string search_text() const;
   std::string otherwise() const;
   bool has_frames() const noexcept;
+  bool needs_markers() const noexcept;
   bool is_measured() const noexcept;
   /// How far the sample is from where the lock held it: from the reference, or where moves had it.
   Vec2 moved_nm() const noexcept {
     const Vec2 drift_nm = loop_.report().drift.drift_nm;
     return {drift_nm.x - saved_->set_nm.x, drift_nm.y - saved_->set_nm.y};
   }
+  /// The same of z.
+  double moved_z_nm() const noexcept { return loop_.report().z.drift.drift_nm.x - axial()->set_nm; }
   Vec2 stage_total_nm() const noexcept;
   void ask_stage();
   void tell_travel();
   void tell_found();
-  void go_back(LockOrders& lock, std::int64_t now_ns);
+  void go_back(LockOrders* lock, std::int64_t now_ns);
+  std::string where_text() const;
+  std::string other_ways() const;
   std::optional<double> age_s() const;
   std::string headline() const;
   std::string too_far() const;
@@ -131,7 +148,7 @@ class LockRecovery {
   LoopControl& loop_;
   const StageChannel& stage_;
   EventLog& events_;
-  std::function<bool()> is_heard_;
+  std::function<bool(AxisGroup)> is_heard_;
   std::optional<SavedLock> saved_;
   Phase phase_ = Phase::None;
   bool lost_here_ = false;     ///< by this daemon: nothing interrupted it
@@ -155,6 +172,7 @@ class LockRecovery {
   bool axial_goes_ = false;                   ///< by itself
   std::int64_t axial_until_ns_ = 0;           ///< 0: not begun
   std::optional<double> axial_travelled_nm_;  ///< by whatever z was read; none: it is told
+  std::int64_t next_zero_ns_ = 0;             ///< when the loop may be told the spot's zero again
 };
 
 }  // namespace driftd::daemon

@@ -71,6 +71,10 @@ std::map<std::string, std::string> meaning_of(const config::Config& config,
 }
 
 std::string axial_reading(const config::Config& config) {
+  const config::Reflection& spot = config.reflection;
+  if (config.axial.method == control::AxialMethod::Reflection)
+    return fmt::format("reflection at ({}, {}) {} px {} nm/px {} degrees", spot.x_px, spot.y_px,
+                       spot.roi_px, spot.nm_per_px, spot.angle_deg);
   if (!config.axial.by_widths() || !config.axial.read) return {};
   const std::vector<control::WidthCurve>& curves = config.axial.read->curves();
   std::uint64_t hash = kHashBegin;
@@ -163,6 +167,11 @@ void LockSaver::remove_for_good(const std::filesystem::path& file) {
   }
 }
 
+/// z is held, and x and y neither are nor are to be gone back to.
+bool LockSaver::holds_z_alone() const {
+  return loop_.report().is_idle() && !offered_ && held_z_id() != 0;
+}
+
 /// Remembers the set-point: a lock that is lost has none any more.
 void LockSaver::see_set_point() noexcept {
   const LoopReport& loop = loop_.report();
@@ -177,22 +186,24 @@ void LockSaver::turn(std::int64_t now_ns) {
   tell_problem();
   const LoopReport& loop = loop_.report();
   const LockState state = loop.lock.state;
-  if (!is_wanted()) {
+  const bool alone = holds_z_alone();
+  if (!is_wanted() && !alone) {
     if (written_ && is_over()) forget();
     return;
   }
-  if (!written_ && state == LockState::Fault) return;  // a fault without a lock
+  if ((!written_ || written_alone_) && state == LockState::Fault) return;  // without a lock
   const double moved_nm =
       std::max({std::abs(loop.total_nm.x - total_nm_.x), std::abs(loop.total_nm.y - total_nm_.y),
                 std::abs(loop.z.total_nm.x - total_z_nm_)});
   const std::int64_t since_ns = now_ns - written_ns_;
-  const bool due = !written_ || state != state_ || loop.lock_id != lock_id_ ||
-                   held_z_id() != z_lock_id_ || since_ns >= kEachNs ||
+  const bool due = !written_ || alone != written_alone_ || state != state_ ||
+                   loop.lock_id != lock_id_ || held_z_id() != z_lock_id_ || since_ns >= kEachNs ||
                    (moved_nm > kMovedNm && since_ns >= kSoonestNs);
   if (!due) return;
   if (is_final()) return;
   writer_->write(saved());
   written_ = true;
+  written_alone_ = alone;
   state_ = state;
   lock_id_ = loop.lock_id;
   z_lock_id_ = held_z_id();
@@ -204,13 +215,14 @@ void LockSaver::turn(std::int64_t now_ns) {
 /// 0: z is not held.
 std::uint64_t LockSaver::held_z_id() const noexcept {
   const LockReport& z = loop_.report().z;
-  return z.holds() ? z.lock_id : 0;
+  return z.holds() && z.lock_id != ended_z_id_ ? z.lock_id : 0;
 }
 
 void LockSaver::write_last() {
   if (!writer_ || !written_) return;
-  if (is_wanted() && !is_final()) writer_->write(saved());
-  if (is_over()) forget();
+  const bool alone = holds_z_alone();
+  if (alone || (is_wanted() && !is_final())) writer_->write(saved());
+  if (is_over() && !alone) forget();
 }
 
 /// What was written of it is as it was lost; since then other markers may be in use.
@@ -224,13 +236,18 @@ void LockSaver::keep(const SavedLock& lock) {
 }
 
 void LockSaver::forget() {
-  written_ = false;
+  written_ = written_alone_ = false;
   if (writer_) writer_->remove();
 }
 
 void LockSaver::end() {
   ended_id_ = loop_.report().lock_id;
   forget();
+}
+
+void LockSaver::end_axial() {
+  ended_z_id_ = loop_.report().z.lock_id;
+  if (written_alone_) forget();
 }
 
 SavedLock LockSaver::saved() const {
@@ -267,13 +284,17 @@ SavedLock LockSaver::saved() const {
       if (axis.position_nm) stage.position_nm[axis.name] = *axis.position_nm;
     lock.stage = std::move(stage);
   }
-  if (held_z_id() != 0)
-    lock.z = SavedAxial{.lock_id = loop.z.lock_id,
-                        .reading = axial_reading(config_),
-                        .total_nm = loop.z.total_nm.x,
-                        .carried_nm = loop.z.carried_nm.x,
-                        .travelled_nm = loop.z.travelled_nm.x,
-                        .set_nm = loop.z.move.set_nm.x};
+  if (held_z_id() == 0) return lock;
+  lock.z = SavedAxial{.lock_id = loop.z.lock_id,
+                      .reading = axial_reading(config_),
+                      .total_nm = loop.z.total_nm.x,
+                      .carried_nm = loop.z.carried_nm.x,
+                      .travelled_nm = loop.z.travelled_nm.x,
+                      .set_nm = loop.z.move.set_nm.x,
+                      .spot = loop.spot_zero};
+  lock.of_z_alone = holds_z_alone();
+  if (lock.of_z_alone && lock.z->spot) lock.markers.clear();  // z does not depend on them
+  if (lock.of_z_alone) lock.stage.reset();                    // that of x and y
   return lock;
 }
 

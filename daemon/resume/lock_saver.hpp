@@ -32,8 +32,7 @@ std::filesystem::path lock_file(const config::Config& config);
 std::map<std::string, std::string> meaning_of(const config::Config& config,
                                               const camera::SourceInfo& camera);
 
-/// By what z is read: markers' references of z mean the same where it is the same. "": not by
-/// markers.
+/// By what z is read: references of z mean the same where it is the same. "": it is not.
 std::string axial_reading(const config::Config& config);
 
 class LockSaver {
@@ -58,8 +57,11 @@ class LockSaver {
   void keep(const SavedLock& lock);
   /// Removes what is on disk.
   void forget();
-  /// A command ends the lock: its file goes, too, though the loop may still have to obey.
+  /// A command ends the lock of x and y: its file goes, too, though the loop may still have to
+  /// obey.
   void end();
+  /// The same of the lock of z.
+  void end_axial();
   /// Whether what is on disk is still offered, whatever the loop does.
   void set_offered(bool offered) noexcept { offered_ = offered; }
   /// Whether the lock was engaged and nobody has ended it.
@@ -73,6 +75,7 @@ class LockSaver {
   bool is_over() const;
   bool is_final() const;
   std::uint64_t held_z_id() const noexcept;
+  bool holds_z_alone() const;
   void see_set_point() noexcept;
   void tell_problem();
 
@@ -86,13 +89,14 @@ class LockSaver {
   std::optional<StateOwner> owner_;    ///< outlives the writer
   std::optional<StateWriter> writer_;  ///< none: nothing is kept
   bool written_ = false;               ///< there is a file of a lock of this daemon
+  bool written_alone_ = false;         ///< of z alone
   bool offered_ = false;
   Vec2 held_set_nm_;           ///< where moves had the sample while it was held last
   std::uint64_t held_id_ = 0;  ///< in this lock
   control::LockState state_ = control::LockState::Idle;  ///< when it was written
   std::uint64_t lock_id_ = 0;
-  std::uint64_t ended_id_ = 0;   ///< of the lock that was ended last, by command
-  std::uint64_t z_lock_id_ = 0;  ///< likewise; 0: z was not held
+  std::uint64_t ended_id_ = 0, ended_z_id_ = 0;  ///< of the locks ended last, by command
+  std::uint64_t z_lock_id_ = 0;                  ///< when it was written; 0: z was not held
   Vec2 total_nm_;
   double total_z_nm_ = 0;
   std::int64_t written_ns_ = 0;

@@ -3,11 +3,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 
 #include "base/monotonic.hpp"
@@ -86,8 +88,28 @@ json to_json(const SavedMarker& marker) {
 }
 
 json to_json(const SavedAxial& z) {
-  return {{"lock_id", z.lock_id},       {"reading", z.reading},           {"total_nm", z.total_nm},
-          {"carried_nm", z.carried_nm}, {"travelled_nm", z.travelled_nm}, {"set_nm", z.set_nm}};
+  json value = {{"lock_id", z.lock_id},           {"reading", z.reading},
+                {"total_nm", z.total_nm},         {"carried_nm", z.carried_nm},
+                {"travelled_nm", z.travelled_nm}, {"set_nm", z.set_nm}};
+  if (z.spot)
+    value["spot"] = {{"along_px", z.spot->along_px},
+                     {"across_px", z.spot->across_px},
+                     {"variance_px2", z.spot->variance_px2},
+                     {"sigma_px", z.spot->sigma_px},
+                     {"light", z.spot->light}};
+  return value;
+}
+
+/// One that is read from the markers has none.
+std::optional<control::SpotZero> read_spot(const json& z) {
+  if (!z.contains("spot")) return std::nullopt;
+  constexpr double kMost = 1e12;
+  const json& spot = z.at("spot");
+  return control::SpotZero{.along_px = number(spot.at("along_px"), -kFarthestPx, kFarthestPx),
+                           .across_px = number(spot.at("across_px"), -kFarthestPx, kFarthestPx),
+                           .variance_px2 = number(spot.at("variance_px2"), 0, kMost),
+                           .sigma_px = number(spot.at("sigma_px"), 0, kFarthestPx),
+                           .light = number(spot.at("light"), 0, kMost)};
 }
 
 /// A driftd that did not hold z did not write it.
@@ -100,7 +122,8 @@ std::optional<SavedAxial> read_axial(const json& body) {
                     .total_nm = nm("total_nm"),
                     .carried_nm = nm("carried_nm"),
                     .travelled_nm = nm("travelled_nm"),
-                    .set_nm = nm("set_nm")};
+                    .set_nm = nm("set_nm"),
+                    .spot = read_spot(z)};
 }
 
 SavedMarker read_marker(const json& value) {
@@ -129,7 +152,7 @@ std::optional<SavedStage> read_stage(const json& value) {
 
 }  // namespace
 
-SavedLock saved_lock_of(const json& body) {
+SavedLock saved_lock_of(const json& body, bool of_z_alone) {
   SavedLock lock{.time = {.wall_ns = whole(body.at("wall_ns"), kLatestNs),
                           .uptime_ns = whole(body.at("uptime_ns"), kLatestNs),
                           .boot_id = body.at("boot_id").get<std::string>()},
@@ -149,9 +172,12 @@ SavedLock saved_lock_of(const json& body) {
                  // A driftd without moves did not write it.
                  .set_nm = vector(body.value("set_nm", json{0, 0}), kFarthestNm),
                  .stage = read_stage(body.at("stage")),
-                 .z = read_axial(body)};
+                 .z = read_axial(body),
+                 .of_z_alone = of_z_alone};
+  if (of_z_alone && !lock.z) throw StateError("it is of z alone, and holds none");
+  const bool needs_markers = !of_z_alone || !lock.z->spot;
   const json& markers = body.at("markers");
-  if (markers.empty() || markers.size() > control::kMaxMarkers)
+  if ((markers.empty() && needs_markers) || markers.size() > control::kMaxMarkers)
     throw StateError(fmt::format("it holds {} markers", markers.size()));
   for (const json& marker : markers) lock.markers.push_back(read_marker(marker));
   return lock;
@@ -161,6 +187,17 @@ SavedTime SavedTime::now() {
   SavedTime time{.wall_ns = time_of(CLOCK_REALTIME), .uptime_ns = time_of(CLOCK_BOOTTIME)};
   std::ifstream("/proc/sys/kernel/random/boot_id") >> time.boot_id;
   return time;
+}
+
+std::ptrdiff_t same_zeros(const MarkersReport& now, const std::vector<SavedMarker>& before) {
+  const auto has_same = [&before](const MarkersReport::Entry& entry) {
+    return entry.marker.role == control::MarkerRole::Tracking &&
+           std::ranges::any_of(before, [&entry](const SavedMarker& saved) {
+             return saved.id == entry.marker.id && saved.reference.trusted &&
+                    saved.reference.z_nm == entry.reference.z_nm;  // NaN: none, and not the same
+           });
+  };
+  return std::ranges::count_if(std::span(now.entries).first(now.count), has_same);
 }
 
 std::optional<double> seconds_between(const SavedTime& before, const SavedTime& now) {
@@ -201,7 +238,8 @@ json to_json(const SavedLock& lock) {
 }
 
 std::string to_text(const SavedLock& lock) {
-  return sealed(to_json(lock).dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+  return sealed(to_json(lock).dump(1, ' ', false, json::error_handler_t::replace) + "\n",
+                lock.of_z_alone ? kAxialSeal : kLockSeal);
 }
 
 std::string sealed(std::string_view body, const Seal& seal) {
@@ -228,9 +266,10 @@ std::string unsealed(const std::string& text, const Seal& seal) {
 }
 
 SavedLock read_saved_lock(const std::string& text) {
-  const std::string body = unsealed(text, kLockSeal);
+  const bool of_z_alone = text.starts_with(fmt::format("{} ", kAxialSeal.name));
+  const std::string body = unsealed(text, of_z_alone ? kAxialSeal : kLockSeal);
   try {
-    return saved_lock_of(json::parse(body));
+    return saved_lock_of(json::parse(body), of_z_alone);
   } catch (const json::exception& error) {
     throw StateError(std::string("it is not as this version writes it: ") + error.what());
   }

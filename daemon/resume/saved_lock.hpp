@@ -3,6 +3,7 @@
 // gives these numbers their meaning. As a text, which a checksum guards. Values; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
@@ -13,7 +14,9 @@
 #include <vector>
 
 #include "base/vec2.hpp"
+#include "control/axial/reflection_estimator.hpp"
 #include "control/values/types.hpp"
+#include "daemon/loop/loop_values.hpp"
 
 namespace driftd::daemon {
 
@@ -43,11 +46,12 @@ struct SavedStage {
   std::map<std::string, double> position_nm;  ///< on the controller's own axes, by their names
 };
 
-/// The lock of z, that held beside that of x and y.
+/// The lock of z, that held beside that of x and y or alone.
 struct SavedAxial {
   std::uint64_t lock_id = 0;
   std::string reading;  ///< by what z was read, which has to be the same: axial_reading()
   double total_nm = 0, carried_nm = 0, travelled_nm = 0, set_nm = 0;  ///< SavedLock's, of z
+  std::optional<control::SpotZero> spot = std::nullopt;  ///< its zero; none: the markers' are
 };
 
 struct SavedLock {
@@ -68,6 +72,10 @@ struct SavedLock {
   Vec2 set_nm;               ///< where moves had the lock hold the sample, from its reference
   std::optional<SavedStage> stage;
   std::optional<SavedAxial> z = std::nullopt;  ///< none: z was not held
+  bool of_z_alone = false;  ///< x and y were not held, and what is here of them says nothing
+
+  /// Its number.
+  std::uint64_t id() const noexcept { return of_z_alone && z ? z->lock_id : lock_id; }
 };
 
 std::string to_text(const SavedLock& lock);
@@ -80,6 +88,8 @@ struct Seal {
   std::string_view what;  ///< "a saved lock"
 };
 inline constexpr Seal kLockSeal{"driftd-lock", "a saved lock"};
+/// Of z alone: a driftd that knows locks of x and y only is not to take it for one.
+inline constexpr Seal kAxialSeal{"driftd-axial-lock", "a saved lock of z"};
 /// The text of a JSON body, behind the line that guards it.
 std::string sealed(std::string_view body, const Seal& seal = kLockSeal);
 /// The body of a text as it was sealed. @throws StateError
@@ -88,7 +98,10 @@ std::string unsealed(const std::string& text, const Seal& seal);
 /// A lock as the object that a body holds.
 nlohmann::json to_json(const SavedLock& lock);
 /// @throws StateError, nlohmann::json::exception
-SavedLock saved_lock_of(const nlohmann::json& body);
+SavedLock saved_lock_of(const nlohmann::json& body, bool of_z_alone = false);
+
+/// How many markers that z is measured by have the reference of z that they were saved with.
+std::ptrdiff_t same_zeros(const MarkersReport& now, const std::vector<SavedMarker>& before);
 
 /// The time between the two, s; nothing where the clocks do not tell.
 std::optional<double> seconds_between(const SavedTime& before, const SavedTime& now);

@@ -121,7 +121,7 @@ void Reporter::tell_changes(const LoopReport& loop, const MarkersReport& markers
 
 void Reporter::tell_lock(const LoopReport& loop, AxisGroup group) {
   const LockReport& lock = loop.of(group);
-  tell_limits(lock.limited, group);
+  tell_limits(lock, group);
   if (lock.holds()) tell_law(lock.law, group);
   tell_acquaintance(loop, group);
 }
@@ -306,9 +306,16 @@ void Reporter::tell_roles(const MarkersReport& markers) {
   }
 }
 
-void Reporter::tell_limits(std::uint8_t limited, AxisGroup group) {
-  std::uint8_t& known = locks_[static_cast<std::size_t>(group)].limited;
-  if (std::exchange(known, limited) == limited || limited == control::kLimitNone) return;
+void Reporter::tell_limits(const LockReport& lock, AxisGroup group) {
+  KnownLock& known = locks_[static_cast<std::size_t>(group)];
+  const std::uint8_t limited = lock.limited;
+  if (std::exchange(known.limited, limited) == limited || limited == control::kLimitNone) return;
+  if (group == AxisGroup::Axial) {  // its limits are small and met often: each is told once a lock
+    if (std::exchange(known.limits_of, lock.lock_id) != lock.lock_id)
+      known.limits_told = control::kLimitNone;
+    const auto told = static_cast<std::uint8_t>(known.limits_told | limited);
+    if (std::exchange(known.limits_told, told) == told) return;
+  }
   const std::string section = group == AxisGroup::Axial ? "axial" : "control";
   std::vector<std::string> limits;
   if (limited & control::kLimitStep) limits.push_back(section + ".step_limit_nm");

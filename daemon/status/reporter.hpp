@@ -41,7 +41,7 @@ class Reporter {
   void tell_reputations(const MarkersReport& markers);
   void tell_roles(const MarkersReport& markers);
   void tell_lock(const LoopReport& loop, AxisGroup group);
-  void tell_limits(std::uint8_t limited, AxisGroup group);
+  void tell_limits(const LockReport& lock, AxisGroup group);
   void tell_law(const control::LawState& law, AxisGroup group);
   void tell_acquaintance(const LoopReport& loop, AxisGroup group);
   void tell_clock(const LoopReport& loop);
@@ -65,6 +65,8 @@ class Reporter {
   /// What was told last of a lock.
   struct KnownLock {
     std::uint8_t limited = 0;
+    std::uint8_t limits_told = 0;  ///< of z, in this lock:
+    std::uint64_t limits_of = 0;
     std::uint32_t law_changes = 0;
     control::StageAcquaintance acquaintance = control::StageAcquaintance::Told;
     std::uint32_t findings = 0;

@@ -23,11 +23,15 @@ class AxialLock(unittest.TestCase):
     def setUp(self):
         self.rig = self.enterContext(new_rig())
 
-    def start(self, **axial) -> None:
+    def start(self, lock=None, **axial) -> None:
         self.rig.start_sim(WORLD)
-        self.rig.start_daemon(self.rig.config(camera=CAMERA, optics={"pixel_size_nm": 100}, stage=STAGE,
-                                             axial={**AXIAL, **axial}))
+        self.start_daemon(lock, **axial)
         self.rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
+
+    def start_daemon(self, lock=None, **axial) -> None:
+        self.file = self.rig.config(camera=CAMERA, optics={"pixel_size_nm": 100}, stage=STAGE, lock=lock or {},
+                                    axial={**AXIAL, **axial})
+        self.rig.start_daemon(self.file)
 
     def wait_z(self, state: str) -> dict:
         return self.rig.wait_until(lambda s: (s["axial"]["lock"] or {}).get("state") == state,
@@ -101,6 +105,110 @@ class AxialLock(unittest.TestCase):
         self.assertLess(max(totals), 50)
         lock = self.rig.status()["axial"]["lock"]
         self.assertEqual((lock["state"], lock["reason"]), ("holding", "stage_not_following"))
+
+    def place_z(self) -> float:
+        at = self.truth_z(1)
+        return sum(at) / len(at)
+
+    def test_z_alone_goes_back_to_where_the_end_of_the_daemon_left_it(self):
+        self.start(lock={"resume": "always"}, hold="false")
+        self.rig.client.request("lock", axes="z")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.rig.client.request("move", z_nm=40)
+        self.rig.sleep(2)
+        before = self.place_z()
+        for kill in (True, False):
+            self.rig.daemon.kill() if kill else self.rig.daemon.stop()
+            self.rig.sleep(1)
+            self.rig.start_daemon(self.file)
+            self.wait_z("locked")
+            self.assertIn("of z, interrupted", self.rig.daemon.text())
+            self.rig.sleep(2)
+            self.assertAlmostEqual(self.place_z(), before, delta=2)
+            status = self.rig.status()
+            self.assertEqual((status["state"], status["interrupted"]), ("idle", None))
+        self.rig.client.request("unlock", axes="z")
+        self.rig.sleep(0.1)
+        self.rig.daemon.kill()
+        self.rig.start_daemon(self.file)
+        self.rig.sleep(2)
+        self.assertIsNone(self.rig.status()["interrupted"])
+
+    def test_z_alone_is_offered_and_goes_back_by_command(self):
+        self.start(lock={"resume": "ask"}, hold="false")
+        self.rig.client.request("lock", axes="z")
+        self.wait_z("locked")
+        self.rig.sleep(1)
+        before = self.place_z()
+        self.rig.daemon.kill()
+        self.rig.start_daemon(self.file)
+        found = self.rig.wait_until(lambda s: (s["interrupted"] or {}).get("moved_z_nm") is not None, "z is offered")
+        offer = found["interrupted"]
+        self.assertEqual((offer["axes"], offer["phase"], offer["moved_x_nm"]), ("z", "found", None))
+        self.assertIn("`driftctl lock --resume --axes z`", offer["text"])
+        self.rig.sleep(3)
+        self.assertEqual(self.rig.status()["axial"]["lock"]["state"], "idle")
+        self.rig.client.request("lock", resume=True)
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.assertAlmostEqual(self.place_z(), before, delta=2)
+
+    def test_z_of_a_reflected_spot_goes_back_after_x_and_y(self):
+        self.start(lock={"resume": "always"})
+        self.rig.client.request("lock")
+        self.wait_z("locked")
+        self.rig.sleep(1)
+        self.rig.client.request("move", z_nm=-50)
+        self.rig.sleep(2)
+        before = self.place_z()
+        self.rig.daemon.kill()
+        self.rig.sleep(1)
+        self.rig.start_daemon(self.file)
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.assertAlmostEqual(self.place_z(), before, delta=2)
+        self.assertEqual(self.rig.status()["state"], "locked")
+
+    def test_a_place_keeps_z_and_its_lock_brings_it_back(self):
+        self.start()
+        self.rig.client.request("lock")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.rig.client.request("move", z_nm=30)
+        self.rig.sleep(2)
+        self.assertEqual(self.rig.client.request("place", save="here")[0]["place"]["axes"], "xyz")
+        before = self.place_z()
+        self.rig.client.request("move", z_nm=-60)
+        self.rig.sleep(2)
+        self.assertLess(self.place_z(), before - 80)
+        self.rig.client.request("unlock")
+        self.rig.sleep(0.5)
+        with self.rig.asking_takes_time():
+            reply = self.rig.client.request("lock", place="here")[0]
+        self.assertIn(reply["z"].get("state"), ("referencing", "locked"), reply)
+        self.assertLess(reply["z"]["moved_z_nm"], -80)
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.assertAlmostEqual(self.place_z(), before, delta=2)
+
+    def test_lock_at_start_waits_while_z_is_asked_about(self):
+        lock = {"resume": "always", "at_start": "true"}
+        self.start(lock=lock)
+        self.rig.wait_state("locked")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.rig.client.request("move", z_nm=100)
+        self.rig.sleep(2)
+        self.rig.daemon.kill()
+        self.start_daemon(lock=lock, range_limit_nm=60)  # z may not go back
+        self.rig.wait_state("locked")
+        self.rig.daemon.wait_for("z is not held again")
+        self.rig.sleep(3)
+        now = self.rig.status()["axial"]["lock"]
+        self.assertEqual((now["state"], now["lock_id"]), ("idle", 0))
+        self.rig.client.request("lock", axes="z")
+        self.wait_z("locked")
 
 
 if __name__ == "__main__":

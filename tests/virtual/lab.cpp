@@ -91,15 +91,20 @@ void Lab::start_daemon(const std::filesystem::path& file) {
   waiting_ = {};
   // The threads that the observers learn by.
   time_.await_sleepers(config_.axial.method == control::AxialMethod::None ? 1 : 2);
-  driver_.reset(zmq_socket(context_.get(), ZMQ_SUB));
-  const int newest_only = 1;
-  zmq_setsockopt(driver_.get(), ZMQ_CONFLATE, &newest_only, sizeof newest_only);
-  for (const std::string_view topic : kTopics)
-    zmq_setsockopt(driver_.get(), ZMQ_SUBSCRIBE, topic.data(), topic.size());
+  const int newest_only = 1;  // of subscriptions, too: a socket for each topic
   const std::filesystem::path folder = config::runtime_directories().front();
-  for (const std::string& endpoint : config_.wire.corrections)
-    zmq_connect(driver_.get(), config::endpoint_in(folder, endpoint).c_str());
-  for (int tries = 0; !service_->publisher().has_driver(); ++tries) {
+  for (const std::string_view topic : kTopics) {
+    void* driver = drivers_.emplace_back(zmq_socket(context_.get(), ZMQ_SUB), zmq_close).get();
+    zmq_setsockopt(driver, ZMQ_CONFLATE, &newest_only, sizeof newest_only);
+    zmq_setsockopt(driver, ZMQ_SUBSCRIBE, topic.data(), topic.size());
+    for (const std::string& endpoint : config_.wire.corrections)
+      zmq_connect(driver, config::endpoint_in(folder, endpoint).c_str());
+  }
+  const Publisher& publisher = service_->publisher();
+  const auto is_heard = [&] {
+    return publisher.has_driver() && publisher.has_driver(AxisGroup::Axial);
+  };
+  for (int tries = 0; !is_heard(); ++tries) {
     if (tries > 60'000) throw std::runtime_error("the corrections' socket sees no subscriber");
     turn();
     wait_a_moment();
@@ -122,7 +127,7 @@ void Lab::end_daemon(bool in_order) {
   release_corrections();
   time_.wake_all();
   if (in_order) service_->finish();
-  driver_.reset();
+  drivers_.clear();
   service_.reset();
   camera_ = nullptr;
   coming_.clear();

@@ -101,7 +101,7 @@ class Lab {
   VirtualCamera* camera_ = nullptr;  ///< the service's
   std::unique_ptr<void, int (*)(void*)> context_{zmq_ctx_new(), zmq_ctx_term};
   /// Listens to the corrections, so that one does.
-  std::unique_ptr<void, int (*)(void*)> driver_{nullptr, zmq_close};
+  std::vector<std::unique_ptr<void, int (*)(void*)>> drivers_;
 
   simulator::SensorSettings sensor_;
   std::int64_t period_ns_ = 0;

@@ -211,8 +211,12 @@ void lock(const CommonOptions& options, const LockOptions& given) {
     body["state"] = "locked";
     if (body.contains("z")) body["z"]["state"] = "locked";
   }
-  print_state(options, body, given.axes == kZ ? "z" : "state");
-  if (!given.place.empty() && !options.json) print_way_to_place(given.place, body);
+  const bool of_z = given.axes == kZ || body.value("axes", "") == kZ;
+  print_state(options, body, of_z ? "z" : "state");
+  if (given.place.empty() || options.json) return;
+  print_way_to_place(given.place, body);
+  if (const json z = body.value("z", json::object()); z.contains("left"))
+    fmt::print("{}\n", z.at("left").get<std::string>());
 }
 
 }  // namespace

@@ -45,7 +45,9 @@ struct HandlersFixture {
                           [] { return DriverTiming{}; }};
   AxialSweep sweep{config, z_orders, camera, loop, told.log, [] { return std::string(); }};
   LockSaver memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
-  LockRecovery interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
+  LockRecovery interrupted{
+      config, memory, camera, loop, stage, told.log, [](AxisGroup) {
+                             return true; }};
   PatternWatch pattern;
   RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1),
                       source, camera,    loop,

@@ -53,7 +53,8 @@ struct DaemonsFixture {
           memory(
               config, session, camera, loop, stage, told.log,
               [] { return MarkerSizes{.spot_sigma_px = 1.35, .roi_px = 15, .saturation_adu = 0}; }),
-          interrupted(config, memory, camera, loop, stage, told.log, [this] { return is_heard; }) {
+          interrupted(config, memory, camera, loop, stage, told.log,
+                      [this](AxisGroup) { return is_heard; }) {
       source.described.description = "maker model 7 at 10.0.0.1";
       source.described.format = camera::PixelFormat::Mono12;
       source.described.width_px = 140;

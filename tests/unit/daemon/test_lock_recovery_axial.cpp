@@ -62,6 +62,18 @@ struct Fixture : DaemonsFixture {
     tell_zero(kZeroNm);
     turn();
   }
+  /// x and y are idle.
+  void hold_z_alone() {
+    hold();
+    run->interrupted.forget();
+    run->played.tell_state(LockState::Idle);
+    turns(2);
+  }
+  void hold_z_alone_and_die() {
+    hold_z_alone();
+    REQUIRE(is_written([](const SavedLock& l) { return l.of_z_alone; }));
+    start("0000000000000002");
+  }
   void hold_and_die() {
     hold();
     start("0000000000000002");
@@ -311,6 +323,155 @@ TEST_CASE("the travel of z is told to the loop, by whatever curve z was read") {
     if (command.kind == Kind::Travelled && command.group == AxisGroup::Axial) told = &command;
   REQUIRE(told != nullptr);
   CHECK(told->travelled_nm.x == 200 - 30);
+}
+
+TEST_CASE("a lock of z alone goes back by itself to its own zero, near to where it was") {
+  Fixture f;
+  f.hold_z_alone_and_die();
+  CHECK(f.run->count("lock_interrupted") == 1);
+  CHECK_THAT(f.run->last("lock_interrupted"), contains("lock 4 of z, interrupted"));
+  f.find({30, -40});
+  f.tell_zero(kZeroNm);
+  SECTION("as soon as z is measured") {
+    f.turns(20);
+    CHECK(f.order_of_z() == nullptr);
+    f.see_z(25);
+    f.turns(2);
+    const LoopCommand* order = f.order_of_z();
+    REQUIRE(order != nullptr);
+    CHECK(order->resumption.value().carried_nm.x == 10 - 30);
+    f.z().lock.state = LockState::Locked;
+    f.turns(2);
+    CHECK(f.run->count("lock_resumed") == 1);
+    CHECK_THAT(f.run->last("lock_resumed"), contains("z is locked again"));
+    CHECK(f.run->interrupted.status().is_null());
+  }
+  SECTION("not while nobody listens to its corrections") {
+    f.run->is_heard = false;
+    f.see_z(25);
+    f.turns(20);
+    CHECK(f.order_of_z() == nullptr);
+    f.run->is_heard = true;
+    f.turns(2);
+    CHECK(f.order_of_z() != nullptr);
+  }
+  SECTION("not from beyond a jump, and not later either") {
+    f.see_z(81);
+    f.turns(5);
+    CHECK(f.order_of_z() == nullptr);
+    CHECK_THAT(f.run->last("lock_interrupted"),
+               contains("+81 nm") && contains("driftctl lock --resume --axes z"));
+    f.see_z(25);
+    f.turns(50, 200);
+    CHECK(f.order_of_z() == nullptr);
+    CHECK(f.refusal().empty());  // by command
+  }
+  SECTION("not beyond its limits, by command either") {
+    f.config.axial.range_limit_nm = 40;
+    f.see_z(25);
+    f.turns(20);
+    CHECK(f.order_of_z() == nullptr);
+    CHECK_THAT(f.refusal(), contains("axial.range_limit_nm"));
+  }
+  SECTION("not to another zero") {
+    f.tell_zero(kZeroNm + 1);
+    f.see_z(25);
+    f.turns(20);
+    CHECK(f.order_of_z() == nullptr);
+    CHECK_FALSE(f.refusal().empty());
+  }
+  SECTION("not once a command has forgotten it, nor later") {
+    f.run->interrupted.end_axial();
+    f.see_z(25);
+    f.turns(20);
+    CHECK(f.order_of_z() == nullptr);
+    CHECK(f.until([&] { return !f.kept(); }));
+  }
+  SECTION("x and y have nothing to go back to") {
+    f.see_z(25);
+    f.turns(2);
+    REQUIRE(f.run->ordered(Kind::Lock) != nullptr);
+    CHECK(f.run->interrupted.is_of_z_alone());
+    CHECK_THROWS_AS(f.run->interrupted.resumption(), CommandRefused);
+    CHECK(f.run->ordered(Kind::Lock)->group == AxisGroup::Axial);
+  }
+  SECTION("not once x and y are locked, which gives the markers other references") {
+    f.run->played.report.lock_id = 9;
+    f.run->played.tell_state(LockState::Locked);
+    f.turns(2);
+    f.run->played.tell_state(LockState::Idle);
+    f.see_z(25);
+    f.turns(20);
+    CHECK(f.order_of_z() == nullptr);
+    CHECK(f.run->interrupted.status().is_null());
+  }
+}
+
+TEST_CASE("a lock of z alone is kept while it holds, and no longer") {
+  Fixture f;
+  f.hold_z_alone();
+  REQUIRE(f.is_written([](const SavedLock& l) { return l.of_z_alone && l.z->total_nm == -30; }));
+  SECTION("x and y are locked, too") {
+    f.run->played.report.lock_id = 9;
+    f.run->played.tell_state(LockState::Locked);
+    f.turns(2);
+    REQUIRE(f.is_written([](const SavedLock& l) { return !l.of_z_alone && l.z; }));
+    f.run->interrupted.forget();  // and unlocked, which the loop has not obeyed yet
+    CHECK(f.until([&] { return !f.kept(); }));
+    f.run->played.tell_state(LockState::Idle);
+    f.turns(2);
+    CHECK(f.is_written([](const SavedLock& l) { return l.of_z_alone; }));
+  }
+  SECTION("unlocked, which the loop has not obeyed yet") {
+    f.run->interrupted.end_axial();
+    f.turns(20);
+    CHECK(f.until([&] { return !f.kept(); }));
+  }
+  SECTION("lost") {
+    f.z().lock.state = LockState::Lost;
+    f.turns(2);
+    CHECK(f.until([&] { return !f.kept(); }));
+  }
+}
+
+TEST_CASE("a lock of z alone by another curve is told and given up") {
+  Fixture f;
+  f.hold_z_alone();
+  REQUIRE(f.is_written([](const SavedLock& l) { return l.of_z_alone; }));
+  f.config.axial.read = curve(0.01);
+  f.start("0000000000000002");
+  f.turn();
+  CHECK(f.run->interrupted.wanted() == nullptr);
+  CHECK_THAT(f.run->last("state_ignored"), contains("z is read otherwise"));
+  CHECK(f.run->interrupted.status().is_null());
+}
+
+TEST_CASE("z of a reflected spot goes back to where the spot was, without markers") {
+  constexpr control::SpotZero kSpot{
+      .along_px = 12.5, .across_px = 7.25, .variance_px2 = 1e-4, .sigma_px = 2, .light = 3e5};
+  Fixture f;
+  f.config.axial.method = control::AxialMethod::Reflection;
+  f.run->played.report.spot_zero = kSpot;
+  f.hold_z_alone();
+  REQUIRE(f.is_written([](const SavedLock& l) { return l.of_z_alone && l.markers.empty(); }));
+  f.start("0000000000000002");
+  CHECK(f.run->interrupted.wanted() == nullptr);  // others are looked for as ever
+  f.run->interrupted.put_aside("markers were chosen since");
+  control::SpotZero other = kSpot;
+  other.along_px += 1;
+  f.run->played.report.spot_zero = other;
+  f.see_z(25);
+  f.turns(3);
+  CHECK(f.order_of_z() == nullptr);  // that is from another zero
+  const LoopCommand* told = f.run->ordered(Kind::SpotZero);
+  REQUIRE(told != nullptr);
+  CHECK(told->spot_zero.is_at(kSpot));
+  CHECK(told->spot_zero.light == kSpot.light);
+  f.run->played.report.spot_zero = kSpot;
+  f.see_z(-20);
+  f.turns(2);
+  REQUIRE(f.order_of_z() != nullptr);
+  CHECK(f.order_of_z()->resumption.value().drift_nm.x == -20);
 }
 
 TEST_CASE("a curve that was written anew under the same name is another one") {

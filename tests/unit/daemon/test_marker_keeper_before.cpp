@@ -52,7 +52,7 @@ struct Fixture : KeeperFixture {
     memory = std::make_unique<LockSaver>(config, "session", camera, loop, stage, told.log,
                                          [] { return MarkerSizes{}; });
     interrupted = std::make_unique<LockRecovery>(config, *memory, camera, loop, stage, told.log,
-                                                 [] { return true; });
+                                                 [](AxisGroup) { return true; });
     interrupted->take(memory->recall());
     before =
         std::make_unique<MarkerKeeper>(config, fitter, camera, loop, told.log, interrupted.get());

@@ -31,7 +31,9 @@ struct Fixture : KeeperFixture {
   LockOrders orders{{}, gate, loop, [this] { return keeper.too_few(); }};
   LockSaver memory{
       config, "session", camera, loop, stage, told.log, [this] { return keeper.sizes(); }};
-  LockRecovery interrupted{config, memory, camera, loop, stage, told.log, [] { return true; }};
+  LockRecovery interrupted{
+      config, memory, camera, loop, stage, told.log, [](AxisGroup) {
+                             return true; }};
   Places places{config,
                 folder.path / "places",
                 {camera, loop, memory, interrupted, keeper, orders},

@@ -291,6 +291,24 @@ TEST_CASE("the limits that hold a correction back are told when they change") {
   CHECK(text(control::kLimitRange) == held + range);
 }
 
+TEST_CASE("a limit that holds z back is told once in a lock") {
+  Fixture f;
+  f.report.z.lock_id = 4;
+  const auto events = [&](int limited) {
+    f.report.z.limited = static_cast<std::uint8_t>(limited);
+    return f.told_by().size();
+  };
+  CHECK(events(control::kLimitRate) == 1);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(events(control::kLimitNone) == 0);
+    CHECK(events(control::kLimitRate) == 0);
+  }
+  CHECK(events(control::kLimitRate | control::kLimitRange) == 1);
+  CHECK(events(control::kLimitRange) == 0);
+  f.report.z.lock_id = 6;
+  CHECK(events(control::kLimitRate) == 1);
+}
+
 TEST_CASE("the camera's clock: each step, and whether it can be used") {
   Fixture f;
   f.report.clock_trust = ClockTrust::Trusted;
