@@ -264,7 +264,8 @@ TEST_CASE("A computer that stalled is told, and what the lock does about it is n
   CHECK(report.judged_frames == 1530 - 125);  // after 14.99 and before 16.25 s
   CHECK(report.z->judged_frames == report.judged_frames);
   CHECK(report.judged_s == Approx(15.3 - 1.26).margin(0.05));
-  CHECK(text_of(report).find("stalls of this computer while locked: 1, of 0.3 s") != std::string::npos);
+  CHECK(text_of(report).find("stalls of this computer while locked: 1, of 0.3 s") !=
+        std::string::npos);
   CHECK(to_json(report)["stalls"] == 1);
 
   SECTION("what lasts longer is judged, by a larger limit") {
