@@ -333,9 +333,10 @@ void Driver::ask_health() {
   const Condition before = condition_;
   condition_ = health.condition;
   // After a refusal it speaks of that.
-  const bool of_refusal =
-      takes_targets(health.condition) && health.condition != Condition::Ready &&
-      std::ranges::any_of(groups_, [](const Followed& one) { return one.refuses || one.suspected; });
+  const bool of_refusal = takes_targets(health.condition) && health.condition != Condition::Ready &&
+                          std::ranges::any_of(groups_, [](const Followed& one) {
+                            return one.refuses || one.suspected;
+                          });
   for (Followed& one : groups_) {
     one.board.update([&](DriverState& state) {
       state.health = health;
