@@ -100,9 +100,9 @@ void Lab::start_daemon(const std::filesystem::path& file) {
     for (const std::string& endpoint : config_.wire.corrections)
       zmq_connect(driver, config::endpoint_in(folder, endpoint).c_str());
   }
-  const Publisher& publisher = service_->publisher();
+  const daemon::Publisher& publisher = service_->publisher();
   const auto is_heard = [&] {
-    return publisher.has_driver() && publisher.has_driver(AxisGroup::Axial);
+    return publisher.has_driver() && publisher.has_driver(daemon::AxisGroup::Axial);
   };
   for (int tries = 0; !is_heard(); ++tries) {
     if (tries > 60'000) throw std::runtime_error("the corrections' socket sees no subscriber");
