@@ -228,8 +228,9 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
   };
   const auto lock_z = [&](Answer told) {
     if (!resumes) {
+      axial_->lock.lock(std::move(told), now_ns);
       if (!interrupted_.is_of_z_alone()) interrupted_.forget_axial();  // that is, once it holds
-      return axial_->lock.lock(std::move(told), now_ns);
+      return;
     }
     axial_->lock.check_can_lock();
     axial_->lock.lock(std::move(told), now_ns, interrupted_.axial_resumption());
@@ -263,6 +264,7 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
   allow_only(request, {"axes"});
   const auto axes = axes_of(request, axial_.has_value());
   if (axes && !axes->xy) {
+    places_.give_up_axial();
     interrupted_.end_axial();
     return axial_->lock.unlock(std::move(answer), now_ns);
   }
@@ -286,6 +288,7 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
 void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
   const bool z_waits = axial_ && !axial_->lock.lock_now().is_idle() && !axial_->lock.is_engaged();
   if (z_waits && lock_.is_engaged()) {
+    places_.give_up_axial();
     axial_->lock.reset(std::move(answer), now_ns);
     return interrupted_.forget_axial();
   }

@@ -397,13 +397,12 @@ namespace {
 /// Whoever describes an axis of z wants it moved. @throws ConfigError where it would not be
 void check_z_is_in_use(const Config& config, const config::Origins& origins) {
   const auto given = origins.lower_bound("z.");
-  if (letters_of(config.motion.axes).ends_with('z') || given == origins.end() ||
-      !given->first.starts_with("z."))
+  if (origins.contains("motion.axes") || given == origins.end() || !given->first.starts_with("z."))
     return;
   const config::Given& first = given->second.back();
   throw config::ConfigError(
-      fmt::format("{}:{}: {} is given, and motion.axes is {}, which leaves z out: set motion.axes "
-                  "to xyz or z, or leave the section z out",
+      fmt::format("{}:{}: {} is given, and motion.axes, which is {} by default, leaves z out: set "
+                  "motion.axes to xyz or z, or leave the section z out",
                   first.name, first.line, given->first, letters_of(config.motion.axes)));
 }
 

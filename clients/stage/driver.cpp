@@ -413,9 +413,21 @@ bool Driver::carry_out(std::vector<Order> orders) {
   std::erase_if(orders, [&](const Order& order) {
     const Verdict verdict = order.one->follower.judge(order.correction, start_ns);
     if (verdict != Verdict::Move) ignore(*order.one, text_of(verdict));
-    return verdict != Verdict::Move;
+    return verdict != Verdict::Move || is_beyond_ends(*order.one);
   });
   return orders.empty() || move(orders, start_ns);
+}
+
+/// Then nothing is sent, and the driver says why.
+bool Driver::is_beyond_ends(Followed& one) {
+  const std::optional<double> nm = one.follower.beyond_ends_nm();
+  if (!nm) return false;
+  std::array<Followed*, 1> ones{&one};
+  refuse(ones,
+         fmt::format("z is found at {:.0f} nm, outside z.min_nm to z.max_nm within its travel "
+                     "({:.0f} to {:.0f} nm): nothing is sent until it is inside",
+                     *nm, one.follower.from_nm(0), one.follower.to_nm(0)));
+  return true;
 }
 
 /// Reads where the stage is, which takes its time, if an order needs that. Those go for which the

@@ -90,6 +90,7 @@ class Driver {
   void read_places(std::vector<Order>& orders);
   bool wants_place(const Order& order) const;
   bool move(std::vector<Order>& orders, std::int64_t start_ns);
+  bool is_beyond_ends(Followed& one);
   void drop_what_is_over(Followed& one);
   void take(const Order& order, std::int64_t start_ns);
   void recover(Followed& one);

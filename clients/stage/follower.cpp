@@ -246,6 +246,17 @@ bool Follower::takes_zero(const Correction& correction) const {
   return is_new_lock(correction) || std::ranges::count(place_unknown_, true) > 0;
 }
 
+std::optional<double> Follower::beyond_ends_nm() const {
+  for (std::size_t i = 0; i < count_; ++i) {
+    const AxisRules& rules = rules_[i];
+    const double nm =
+        place_unknown_[i] ? places_[i].of_sensor(position_nm_[i]) : places_[i].base_nm;
+    const bool within = nm >= rules.from_nm - rules.near_nm && nm <= rules.to_nm + rules.near_nm;
+    if (rules.fenced && !within) return nm;
+  }
+  return std::nullopt;
+}
+
 Target Follower::plan(const Correction& correction, std::int64_t now_ns) {
   const bool new_lock = is_new_lock(correction);
   if (session_ && correction.session != session_) old_sessions_.insert(*session_);

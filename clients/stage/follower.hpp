@@ -94,6 +94,9 @@ class Follower {
   /// Where the axis is sent at all: the configured range within the travel.
   double from_nm(std::size_t axis) const { return rules_[axis].from_nm; }
   double to_nm(std::size_t axis) const { return rules_[axis].to_nm; }
+  /// Where z is found beyond its ends: nothing may be sent from there, as it is nowhere that it was
+  /// ever sent, or the reading is wrong.
+  std::optional<double> beyond_ends_nm() const;
   /// The last target taken.
   const std::optional<PerAxis>& last_target_nm() const { return last_nm_; }
   /// A position against the present lock's zero, in the corrections' own nm; empty before any lock.

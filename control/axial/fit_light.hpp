@@ -44,7 +44,9 @@ class FitLight {
     const double electrons = units.gain_e_per_adu * light_adu_;
     const double noise_e2 = units.gain_e_per_adu * (background_adu - units.offset_adu) +
                             units.read_noise_e * units.read_noise_e;
-    sd_share_ = std::sqrt(electrons + 2 * area_px2 * std::max(0.0, noise_e2)) / electrons;
+    sd_share_ = electrons > 0
+                    ? std::sqrt(electrons + 2 * area_px2 * std::max(0.0, noise_e2)) / electrons
+                    : kUnknown;
   }
   /// The fit is one far out of focus. A lamp that was turned down leaves the halo as it was.
   bool is_far() const noexcept {
@@ -58,7 +60,8 @@ class FitLight {
   /// Something shines beside the marker. @param common  light_over_known() of the others
   bool has_grown(double common) const noexcept {
     const double sd = sd_share_ * std::sqrt(1 + 1.0 / std::max(1, known_frames_));
-    return light_over_known() > common * (1 + std::max(kMostGrowth, kGrowthSd * sd));
+    const double noise = std::isfinite(sd) ? kGrowthSd * sd : 0;
+    return light_over_known() > common * (1 + std::max(kMostGrowth, noise));
   }
   /// The fit is the marker's own.
   void keep() noexcept {

@@ -66,8 +66,8 @@ std::string AxialSweep::place_of(const StageRun& run) const {
   const double left_nm = run.left_at_nm().x;
   if (left_nm != 0)
     return fmt::format("the stage of z was left at {:+.1f} nm from its start", left_nm);
-  const std::string told = "the stage of z was told to go back to its start";
-  const std::string back = "the stage of z is back at its start";
+  std::string told = "the stage of z was told to go back to its start";
+  std::string back = "the stage of z is back at its start";
   const auto now = travel();
   if (at_first_ && now) {
     const double off_nm = now->position_nm - at_first_->position_nm;

@@ -39,6 +39,8 @@ class RunningCalibration {
  public:
   RunningCalibration(const RunningCalibration&) = delete;
   RunningCalibration& operator=(const RunningCalibration&) = delete;
+  /// An evaluation that is under way is broken off.
+  virtual ~RunningCalibration();
 
   /// The stage goes back to its start. @throws CommandRefused when nothing is under way
   void stop(const Answer& answer);
@@ -57,9 +59,6 @@ class RunningCalibration {
         loop_(parts.loop),
         parts_(parts),
         group_(group) {}
-  /// An evaluation that is under way is broken off.
-  virtual ~RunningCalibration();
-
   /// @throws CommandRefused: another one, no camera, no frames, or no markers where `by_markers`
   void check_may_begin(bool by_markers) const;
   /// Has the loop play it. @param text  while it moves; @param fields  of the answer beside `run`

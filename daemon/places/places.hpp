@@ -59,6 +59,8 @@ class Places {
   void lock(const std::string& name, Answer answer, std::int64_t now_ns);
   /// Called by `unlock` and `reset`: ends a search for a place, which is then not locked at.
   void give_up();
+  /// Called by `unlock` and `reset` of z alone: z is not locked there.
+  void give_up_axial();
 
   void turn(std::int64_t now_ns);
   /// Answers all that wait.
@@ -93,6 +95,7 @@ class Places {
     std::uint64_t number;  ///< of the reading
     SavedPlace place = {};
     control::ConstellationMatch match = {};
+    bool leaves_z = false;
   };
   /// That lock, until it is there.
   struct Way {

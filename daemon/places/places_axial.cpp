@@ -81,6 +81,7 @@ void Places::lock_axial(std::int64_t now_ns) {
   const auto refuse = [this](const std::string& why) {
     end_axial(CommandRefused{Refusal::Refused, why});
   };
+  if (!config_.axial.hold) return refuse("axial.hold is false");
   if (now_ns >= z_part_->answer_ns)
     answer_axial({{"waits", "z is locked once x and y hold there, and z is measured"}});
   if (!loop.holds()) {

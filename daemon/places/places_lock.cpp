@@ -81,8 +81,13 @@ void Places::end_going(const Outcome& outcome) {
   answer(outcome);
 }
 
-void Places::give_up() {
+void Places::give_up_axial() {
   end_axial(CommandRefused{Refusal::Refused, "`unlock` or `reset` came before"});
+  if (going_) going_->leaves_z = true;
+}
+
+void Places::give_up() {
+  give_up_axial();
   if (!going_) return;
   const CommandRefused ended{Refusal::Refused,
                              fmt::format("`unlock` or `reset` came while the place `{}` was looked "
@@ -207,10 +212,11 @@ void Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome) {
   told.fields.update(fields);
   told.fields["place"] = going.name;
   if (parts_.z_lock == nullptr && !going.place.seen.z) return going.answer(told);
-  if (!config_.axial.hold) {
-    told.fields["z"] = {{"left", std::string("z stays as it is: ") +
-                                     (parts_.z_lock == nullptr ? "axial.method is `none`"
-                                                               : "axial.hold is false")}};
+  if (!config_.axial.hold || going.leaves_z) {
+    const char* const why = parts_.z_lock == nullptr ? "axial.method is `none`"
+                            : going.leaves_z         ? "`unlock` or `reset` of z came before"
+                                                     : "axial.hold is false";
+    told.fields["z"] = {{"left", std::string("z stays as it is: ") + why}};
     return going.answer(told);
   }
   z_part_ = AxialPart{.name = going.name,

@@ -175,6 +175,7 @@ void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns, LockOrders* z) {
   resume_axial(z, now_ns);
   tell_spot_zero(now_ns);
   memory_.set_offered(phase_ != Phase::None);
+  memory_.set_waiting_axial(axial_);
 }
 
 void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns, LockOrders* z) {

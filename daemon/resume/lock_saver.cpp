@@ -284,7 +284,10 @@ SavedLock LockSaver::saved() const {
       if (axis.position_nm) stage.position_nm[axis.name] = *axis.position_nm;
     lock.stage = std::move(stage);
   }
-  if (held_z_id() == 0) return lock;
+  if (held_z_id() == 0) {
+    lock.z = waiting_axial_;
+    return lock;
+  }
   lock.z = SavedAxial{.lock_id = loop.z.lock_id,
                       .reading = axial_reading(config_),
                       .total_nm = loop.z.total_nm.x,

@@ -64,6 +64,11 @@ class LockSaver {
   void end_axial();
   /// Whether what is on disk is still offered, whatever the loop does.
   void set_offered(bool offered) noexcept { offered_ = offered; }
+  /// z that has not gone back yet where x and y did: it is kept with them until it has.
+  void set_waiting_axial(const std::optional<SavedAxial>& z) {
+    if (waiting_axial_.has_value() != z.has_value()) written_ns_ = 0;  // at once
+    waiting_axial_ = z;
+  }
   /// Whether the lock was engaged and nobody has ended it.
   bool is_wanted() const;
   /// What there is to keep now, as the loop reported last; without a lock, its markers.
@@ -90,6 +95,7 @@ class LockSaver {
   std::optional<StateWriter> writer_;  ///< none: nothing is kept
   bool written_ = false;               ///< there is a file of a lock of this daemon
   bool written_alone_ = false;         ///< of z alone
+  std::optional<SavedAxial> waiting_axial_;
   bool offered_ = false;
   Vec2 held_set_nm_;           ///< where moves had the sample while it was held last
   std::uint64_t held_id_ = 0;  ///< in this lock

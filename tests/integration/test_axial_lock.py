@@ -192,6 +192,43 @@ class AxialLock(unittest.TestCase):
         self.rig.sleep(2)
         self.assertAlmostEqual(self.place_z(), before, delta=2)
 
+    def test_unlock_of_z_ends_a_place_that_waits_for_it(self):
+        self.start()
+        self.rig.client.request("lock")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.rig.client.request("place", save="here")
+        self.rig.client.request("unlock")
+        self.rig.sleep(0.5)
+        self.rig.fault("hide_reflection", seconds=2)
+        with self.rig.asking_takes_time():
+            reply = self.rig.client.request("lock", place="here")[0]
+        self.assertIn("waits", reply["z"], reply)
+        self.rig.client.request("unlock", axes="z")
+        heard = self.rig.subscribe("correction", "axial")
+        self.rig.sleep(3)
+        self.assertEqual({topic for topic, _ in heard.drain()}, {"correction"})
+
+    def test_z_that_has_not_come_back_outlives_another_restart(self):
+        self.start(lock={"resume": "always"})
+        self.rig.client.request("lock")
+        self.wait_z("locked")
+        self.rig.sleep(1)
+        self.rig.client.request("move", z_nm=50)
+        self.rig.sleep(2)
+        before = self.place_z()
+        self.rig.daemon.kill()
+        self.rig.fault("hide_reflection", seconds=3)
+        self.rig.start_daemon(self.file)
+        self.rig.wait_state("locked")
+        self.rig.sleep(1.5)  # z is not measured
+        self.rig.daemon.kill()
+        self.rig.sleep(2)
+        self.rig.start_daemon(self.file)
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.assertAlmostEqual(self.place_z(), before, delta=2)
+
     def test_lock_at_start_waits_while_z_is_asked_about(self):
         lock = {"resume": "always", "at_start": "true"}
         self.start(lock=lock)

@@ -76,10 +76,29 @@ void check_curve(const fs::path& file, const std::string& text) {
     throw std::runtime_error(file.string() + " does not say by which fits it was made");
 }
 
+/// The file may have been edited since driftd read it. @throws std::runtime_error where driftd
+/// would refuse the curve with it
+void check_curve_in_use(const config::Config& now) {
+  if (!now.axial.by_widths() || now.axial.curve.empty()) return;
+  const control::CurveFile curve = control::read_curve_file(now.axial.curve);
+  const auto refuse = [&](const std::string& why) {
+    throw std::runtime_error(fmt::format(
+        "the configuration was changed since driftd read it, and would not start with {}: {}",
+        now.axial.curve.string(), why));
+  };
+  if (curve.curve.method() != now.axial.method) refuse("it is of another axial.method");
+  if (!curve.fits) return;
+  control::CurveFits fits = *curve.fits;
+  if (now.fitter.roi_px != 0) fits.roi_px = now.fitter.roi_px;
+  fits.pixel_size_nm = now.optics.pixel_size_nm;
+  if (const std::string why = control::why_not_for(*curve.fits, fits); !why.empty()) refuse(why);
+}
+
 /// @throws std::runtime_error where the configuration does not load, or has other values
 void check_values(const CalibrationFile& file, const KeyValues& values,
                   const std::optional<WrittenCalibration>& written) {
   const config::Config now = config::load(file.config);
+  check_curve_in_use(now);
   if (!written) return;
   for (const auto& [key, value] : values) {
     const config::Option& option = *config::find_option(key);

@@ -50,6 +50,13 @@ void check_usage(const CommonOptions& common, const AxialOptions& options) {
   const fs::path folder = fs::absolute(options.output).parent_path();
   if (!fs::is_directory(folder))
     throw CLI::ValidationError("--output", folder.string() + " is no folder");
+  if (!fs::exists(options.output)) return;
+  try {
+    (void)control::read_curve_file(options.output);
+  } catch (const control::CurveFileError& error) {
+    throw CLI::ValidationError("--output",
+                               "only a curve is replaced, and " + std::string(error.what()));
+  }
 }
 
 json fields_of(const AxialOptions& options) {

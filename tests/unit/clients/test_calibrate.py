@@ -406,15 +406,15 @@ class Calibrate(unittest.TestCase):
 
     def test_a_daemon_that_is_stuck_is_told_to_stop(self):
         self.daemon.words = self.daemon.words_after_stop = [{"phase": "moving", "progress": 0.4}]
-        done = self.run_it("--timeout", "0.3")
+        done = self.run_it("--timeout", "1")
         self.assertEqual(done.returncode, FAILED, done.stderr)
         self.assertRegex(done.stderr, r"has told nothing new for [0-9]+ s \(phase moving\)")
         self.assertEqual(self.daemon.commands()[-1], {"command": "calibrate", "stop": True})
 
     def test_a_fit_that_takes_long_is_waited_for(self):
         self.daemon.words = [{"phase": "fitting"}]
-        process = self.start("--timeout", "0.25")
-        time.sleep(4.5)  # more than fifteen of these
+        process = self.start("--timeout", "0.5")
+        time.sleep(9)  # more than fifteen of these
         self.assertIsNone(process.poll())
         self.daemon.words = [{"phase": "done", "result": result()}]
         _, errors = process.communicate(timeout=60)

@@ -475,7 +475,9 @@ TEST_CASE("a z that comes back with a reading beyond its end is not sent beyond 
   CHECK(move(9, 5) == end_nm);
   CHECK(move(-1, -10) == Approx(end_nm - sign * 4));  // by the rate limit
   // Found outside by more, it may stay and come back.
+  CHECK_FALSE(follower.beyond_ends_nm());
   follower.connected(axes, {end_nm + sign * 300});
+  CHECK(follower.beyond_ends_nm() == end_nm + sign * 300);  // the driver sends nothing then
   CHECK(move(4, 5) == end_nm + sign * 300);
   CHECK(move(-4, -8) == Approx(end_nm + sign * 297));
 }
