@@ -248,8 +248,8 @@ constexpr config::Section kSections[] = {
     {"x", "Which axis follows a correction's x, and how far it may go."},
     {"y", "Which axis follows a correction's y, and how far it may go."},
     {"z",
-     "Which axis follows a correction's z, and how far it may go. Only where motion.axes has it. z "
-     "is up along the optical axis, the sample's; driftd's axial.stage.gain says which way "
+     "Which axis follows a correction's z, and how far it may go. Read only where motion.axes has "
+     "it. z is up along the optical axis, the sample's; driftd's axial.stage.gain says which way "
      "the stage goes."},
     {"motion", "Which axes there are. How often the controller is told and asked."},
     {"connection", "What happens without the controller."},

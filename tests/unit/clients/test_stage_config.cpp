@@ -164,7 +164,10 @@ TEST_CASE("z is read where it is in use, and wants its ends", "[stage]") {
   const std::string ends = "z: {min_nm: 10, max_nm: 100000}\n";
   const std::string asi = "controller: {driver: asi, device: /dev/ttyS0}\n";
   CHECK(mistakes_of(kController + "motion: {axes: xyz}\n") == "");  // the simulator's
-  CHECK(mistakes_of(asi + "z: {axis: \"1\"}\n") == "");
+  CHECK(mistakes_of(asi + "z: {axis: \"1\"}\n") ==
+        "f:2: z.axis is given, and motion.axes, which is xy by default, leaves z out: set "
+        "motion.axes to xyz or z, or leave the section z out");
+  CHECK(mistakes_of(asi + "motion: {axes: xy}\nz: {axis: \"1\"}\n") == "");
   CHECK(
       mistakes_of(asi + "motion: {axes: z}\nz: {max_nm: 5}\n") ==
       "f:3:13: z.min_nm: found -1000000000 nm with z.max_nm 5; allowed both ends of where z may be "
