@@ -19,6 +19,8 @@ constexpr double kRefuted = 4;
 constexpr double kMostLeftSd2 = 2.5 * 2.5;
 /// What may be a run is not learnt as the sample's own motion from this share of an alarm on.
 constexpr double kShareToLearn = 0.4;
+/// A law that a slow driver makes swing goes to and fro within the shortest lag.
+constexpr std::size_t kFirstLag = 1;
 
 }  // namespace
 
@@ -39,11 +41,10 @@ void StageMonitor::weigh_displacements(const ObservedFrame& sample) noexcept {
   const bool complete =
       displacements_.add({sample.moved_nm, sample.modelled_nm, measured_nm2, sample.taken_ns});
   Run run;
-  if (const auto d = displacements_.until_now()) weigh_displacement(*d, run);
   for (std::size_t lag = 0; complete && lag < DisplacementRecord::kLags; ++lag) {
     const auto d = displacements_.over(lag);
     if (!d) break;
-    weigh_displacement(*d, run);
+    if (lag >= kFirstLag) weigh_displacement(*d, run);
     if (is_sure() && run.evidence < kShareToLearn * kAlarm) displacements_.learn(lag, *d);
   }
   if (!verdict_.follows || moves_at_rest_ < kMovesToJudge || run.evidence < kAlarm) return;
