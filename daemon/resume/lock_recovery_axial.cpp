@@ -24,9 +24,9 @@ CommandRefused refusal(const std::string& text) {
 
 /// The lock of z to be gone back to; none: there is none.
 const std::optional<SavedAxial>& LockRecovery::axial() const noexcept {
-  static const std::optional<SavedAxial> kNone;
+  static const std::optional<SavedAxial> none;
   if (axial_) return axial_;
-  return phase_ != Phase::None ? saved_->z : kNone;
+  return phase_ != Phase::None ? saved_->z : none;
 }
 
 /// Of another curve, or another region, the references would be another z.
