@@ -29,7 +29,6 @@ void add_sample(double value, int count, double& mean, double& m2) noexcept {
 
 /// The widths' means over so many frames are held against the curve.
 constexpr int kOffCurveFrames = 100;
-/// Fewer markers do not tell whose light changed.
 
 /// The half of AxialEstimator::kScaleShare that is the marker's own.
 double scale_nm2(double displacement_nm) noexcept {

@@ -83,7 +83,7 @@ class FitLight {
 /// How the light of most markers has changed: light_over_known() of those that are read. Nothing
 /// where too few can be compared. Reorders.
 inline std::optional<double> common_change(std::span<double> lights) noexcept {
-  constexpr std::size_t kFewestToCompare = 3;
+  constexpr std::size_t kFewestToCompare = 3;  // fewer do not tell whose light changed
   if (lights.size() < kFewestToCompare) return std::nullopt;
   return lower_median(lights);
 }

@@ -89,12 +89,6 @@ double DisplacementRecord::went_nm(Vec2 modelled_nm, std::int64_t before) const 
   return std::max(std::abs(way.x), std::abs(way.y));
 }
 
-std::optional<Displacement> DisplacementRecord::until_now() const noexcept {
-  const std::int64_t first = blocks_ - kLagBlocks[0];
-  if (!has_last_ || first < first_block_) return std::nullopt;
-  return between(first, last_, 0, went_nm(last_.modelled_nm, first));
-}
-
 std::optional<Displacement> DisplacementRecord::over(std::size_t lag) const noexcept {
   const std::int64_t first = last_block() - kLagBlocks[lag];
   if (first < first_block_) return std::nullopt;

@@ -41,8 +41,6 @@ class DisplacementRecord {
   void forget() noexcept;
   /// Of one good frame. @returns whether a block of frames is complete: 16 ms, or one frame
   bool add(const Places& frame) noexcept;
-  /// That ends with the last frame, over the shortest lag.
-  std::optional<Displacement> until_now() const noexcept;
   /// That ends with the last complete block; none where the record is shorter.
   /// @param lag  which, below kLags
   std::optional<Displacement> over(std::size_t lag) const noexcept;

@@ -19,8 +19,8 @@ constexpr double kMostHysteresisNm = 10, kMostStageTiltNmPerUm = 50, kMostLockSd
 /// alike.
 constexpr double kHysteresisWithinNm = 150;
 constexpr double kLeastSettlingNm = 0.5, kSettlingSds = 3;
-/// Steps at the end are read within so much, and such a share, and noise.
 constexpr double kTiltSds = 2;
+/// Steps at the end are read within so much, and such a share, and noise.
 constexpr double kCheckNm = 2, kCheckShare = 0.04, kSds = 4;
 
 }  // namespace
