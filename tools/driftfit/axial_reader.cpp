@@ -156,7 +156,9 @@ void AxialReader::judge_light(Spot& spot, const std::byte* frame) noexcept {
   const auto pixel_at = [&](int x, int y) {
     const bool inside = x >= 0 && y >= 0 && x < shape_.width_px && y < shape_.height_px;
     return inside && frame != nullptr
-               ? number_at(frame, shape_.type, static_cast<std::size_t>(y * shape_.width_px + x))
+               ? number_at(frame, shape_.type,
+                           static_cast<std::size_t>(y) * static_cast<std::size_t>(shape_.width_px) +
+                               static_cast<std::size_t>(x))
                : std::numeric_limits<float>::quiet_NaN();
   };
   const auto first_of = [&](double px) { return static_cast<int>(std::lround(px)) - roi_px_ / 2; };
