@@ -2,6 +2,7 @@
 """Calibrating z by its stage: of a sample behind a lens of which the configuration knows no curve, judged by the truth."""
 from __future__ import annotations
 
+import re
 import unittest
 
 from harness import BIN, SOURCE, new_rig
@@ -183,6 +184,30 @@ class CalibrateAxial(unittest.TestCase):
         self.assertEqual(over["phase"], "failed")
         self.assertIn("not seen", over["text"])
         self.assertLess(abs(self.stage_nm() - before), 1)
+
+    def test_where_driftd_ends_in_mid_sweep_the_stage_goes_back_first_or_it_says_where_it_is(self):
+        for axial, words in (({}, "calibration of z stopped: driftd was told to end; the stage of z "),
+                             ({"rate_limit_nm_per_s": 15}, r"driftd ended before the stage of z was back: it was left at -\d")):
+            with self.subTest(axial), new_rig() as self.rig:
+                self.start(changed(WORLD, *CALM), **axial)
+                before = self.stage_nm()
+                self.begin(range_nm=300 if not axial else 100)
+                self.wait_far_from(before)
+                self.rig.daemon.stop()
+                self.assertRegex(self.rig.daemon.text(), words)
+                self.assertEqual(abs(self.stage_nm() - before) < 1, not axial)
+
+    def test_unlock_leaves_the_stage_and_tells_where(self):
+        self.start(changed(WORLD, *CALM))
+        before = self.stage_nm()
+        self.begin(range_nm=300)
+        self.wait_far_from(before)
+        self.rig.client.request("unlock", axes="z")
+        over = self.wait_over()
+        self.assertEqual(over["phase"], "stopped")
+        left = re.fullmatch(r"it was ended by `unlock`; the stage of z was left at (.*) nm from its start", over["text"])
+        self.assertTrue(left, over["text"])
+        self.assertAlmostEqual(float(left[1]), self.stage_nm() - before, delta=3)
 
     def test_it_is_refused_where_it_cannot_be(self):
         self.start()
