@@ -132,7 +132,8 @@ class CalibrateAxial(unittest.TestCase):
         self.rig.client.request("stage", **report)
         with self.assertRaises(Exception) as refused:
             self.begin()
-        self.assertIn("a sweep takes the sample 50 nm each way at least", str(refused.exception))
+        self.assertIn("in steps of 25 nm a sweep takes the sample 75 nm each way at least, 135 nm with the way to its first place; "
+                      "70 nm are left by axial.range_limit_nm (2000 nm)", str(refused.exception))
         report["axes"] = [axis]
         self.rig.client.request("stage", **report)
         self.assertEqual(self.begin()["range_nm"], 140)
@@ -153,6 +154,7 @@ class CalibrateAxial(unittest.TestCase):
         drop_in.mkdir()  # no file can take its place
         ran = self.driftctl("calibrate", "z", "--range-nm", "300", "--write", "--yes")
         self.assertNotEqual(ran.returncode, 0)
+        self.assertEqual(self.calibration()["phase"], "none")
         self.assertEqual((self.file.read_text(), curve.read_text()), (old, "# the one before\n"))
         self.assertEqual(sorted(p.name for p in self.file.parent.glob("*.z-curve*")), [curve.name])
         drop_in.rmdir()
@@ -163,6 +165,45 @@ class CalibrateAxial(unittest.TestCase):
         self.assertIn("the one before is", ran.stderr)
         self.assertEqual([p.read_text() for p in self.file.parent.glob(curve.name + ".before-*")], ["# the one before\n"])
         self.assertIn(curve.name, drop_in.read_text())
+
+    def test_where_results_go_is_checked_before_the_stage_moves(self):
+        self.start()
+        folder = self.file.parent / "curve.svg"
+        folder.mkdir()
+        for output, why in ((self.file.parent / "none" / "c.yaml", "is no folder"), ("/proc/c.yaml", "cannot write /proc/c.yaml"),
+                            (folder.with_suffix(".yaml"), "cannot write " + str(folder))):
+            ran = self.driftctl("calibrate", "z", "-o", output)
+            self.assertNotEqual(ran.returncode, 0)
+            self.assertIn(why, ran.stderr)
+        ran = self.driftctl("calibrate", "z", "-o", folder.with_suffix(".yaml"), "--write", "--yes")
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn(str(folder), ran.stderr)
+        self.assertEqual(self.calibration()["phase"], "none")
+        self.assertFalse(folder.with_suffix(".yaml").exists())
+
+    def test_limits_that_leave_no_room_are_named_with_what_helps(self):
+        self.start(range_limit_nm=125)
+        with self.assertRaises(Exception) as refused:
+            self.begin()
+        for words in ("75 nm each way at least, 135 nm with", "125 nm are left by axial.range_limit_nm (125 nm)",
+                      "steps of 21 nm or less (--step-nm)"):
+            self.assertIn(words, str(refused.exception))
+        self.assertEqual(self.begin(step_nm=21)["range_nm"], 65)
+        self.begin(stop=True)
+        self.wait_over()
+
+    def test_what_was_edited_meanwhile_stays(self):
+        self.start(changed(WORLD, *CALM))
+        text = self.file.read_text()
+        self.assertIn("delay_us: 2500", text)
+        edited = text.replace("delay_us: 2500", "gain: -1.5, delay_us: 2500")
+        self.file.write_text(edited)  # and not reloaded
+        ran = self.driftctl("calibrate", "z", "--range-nm", "300", "--write", "--yes")
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("has an axial.stage.gain of -1.5, and driftd made the sweep with 1", ran.stderr)
+        self.assertEqual(self.file.read_text(), edited)
+        self.assertEqual(list(self.file.parent.glob("*.z-curve*")), [])
+        self.assertFalse(self.file.with_name(self.file.name + ".d").exists())
 
     def test_stopped_or_without_light_the_stage_goes_back(self):
         self.start()
