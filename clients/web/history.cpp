@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "clients/web/messages.hpp"
 
@@ -12,6 +13,13 @@ namespace {
 using nlohmann::json;
 
 constexpr std::array kNames = {"drift_nm", "residual_nm", "correction_nm"};
+constexpr std::array kNamesOfZ = {"z_nm", "correction_z_nm"};
+
+/// fmin() and fmax() take the other one where one is NaN.
+void extend(double& least, double& most, double value) {
+  least = std::fmin(least, value);
+  most = std::fmax(most, value);
+}
 
 }  // namespace
 
@@ -19,7 +27,8 @@ History::Bin History::empty_bin() {
   Bin bin;
   bin.least.fill(kUnknown);
   bin.most.fill(kUnknown);
-  bin.least_z = bin.most_z = kUnknown[0];
+  bin.least_z.fill(kUnknown[0]);
+  bin.most_z.fill(kUnknown[0]);
   return bin;
 }
 
@@ -42,19 +51,16 @@ void History::add(const Sample& sample) {
   Bin& bin = bins_.back();
   ++bin.frames;
   if (sample.in_lock) ++bin.in_lock;
-  bin.least_z = std::fmin(bin.least_z, sample.z_nm);
-  bin.most_z = std::fmax(bin.most_z, sample.z_nm);
+  const std::array<double, kCurvesOfZ> values_of_z = {sample.z_nm, sample.correction_z_nm};
   const std::array<Pair, kCurves> values = {sample.drift_nm, sample.residual_nm,
                                             sample.correction_nm};
   for (std::size_t curve = 0; curve < kCurves; ++curve) {
     for (std::size_t axis = 0; axis < 2; ++axis) {
-      // fmin() and fmax() take the other one where one is NaN.
-      double& least = bin.least[curve][axis];
-      double& most = bin.most[curve][axis];
-      least = std::fmin(least, values[curve][axis]);
-      most = std::fmax(most, values[curve][axis]);
+      extend(bin.least[curve][axis], bin.most[curve][axis], values[curve][axis]);
     }
   }
+  for (std::size_t curve = 0; curve < kCurvesOfZ; ++curve)
+    extend(bin.least_z[curve], bin.most_z[curve], values_of_z[curve]);
 }
 
 json History::from(std::int64_t bin, std::int64_t count) const {
@@ -63,8 +69,7 @@ json History::from(std::int64_t bin, std::int64_t count) const {
     least[name] = json::array({json::array(), json::array()});
     most[name] = least[name];
   }
-  json in_lock = json::array(), least_z = json::array(), most_z = json::array();
-  bool has_z = false;
+  json in_lock = json::array();
   const std::int64_t over = bins_.empty() ? first_ : next() - 1;
   const std::int64_t begin = std::clamp(bin, first_, over);
   for (std::int64_t i = begin; i < std::min(over, begin + count); ++i) {
@@ -75,16 +80,22 @@ json History::from(std::int64_t bin, std::int64_t count) const {
         most[kNames[curve]][axis].push_back(number_or_null(here.most[curve][axis]));
       }
     }
-    has_z = has_z || std::isfinite(here.least_z);
-    least_z.push_back(number_or_null(here.least_z));
-    most_z.push_back(number_or_null(here.most_z));
     in_lock.push_back(here.frames == 0 ? json()
                                        : number_or_null(static_cast<double>(here.in_lock) /
                                                         static_cast<double>(here.frames)));
   }
-  if (has_z) {
-    least["z_nm"] = least_z;
-    most["z_nm"] = most_z;
+  for (std::size_t curve = 0; curve < kCurvesOfZ; ++curve) {
+    json low = json::array(), high = json::array();
+    bool known = false;
+    for (std::int64_t i = begin; i < std::min(over, begin + count); ++i) {
+      const Bin& here = bins_[static_cast<std::size_t>(i - first_)];
+      known = known || std::isfinite(here.least_z[curve]);
+      low.push_back(number_or_null(here.least_z[curve]));
+      high.push_back(number_or_null(here.most_z[curve]));
+    }
+    if (!known) continue;
+    least[kNamesOfZ[curve]] = std::move(low);
+    most[kNamesOfZ[curve]] = std::move(high);
   }
   return {{"kind", "history"}, {"span_s", static_cast<double>(kBins) * kStepS},
           {"step_s", kStepS},  {"t0_s", static_cast<double>(begin) * kStepS},

@@ -29,7 +29,8 @@ struct Sample {
   Pair frame_nm = kUnknown;  ///< the drift of this frame alone
   Pair drift_nm = kUnknown, residual_nm = kUnknown, correction_nm = kUnknown, witness_nm = kUnknown,
        set_nm = kUnknown;
-  double z_nm = kUnknown[0];  ///< from the reference
+  double z_nm = kUnknown[0];             ///< from the reference
+  double correction_z_nm = kUnknown[0];  ///< of the stage of z
 };
 
 class History {
@@ -47,10 +48,10 @@ class History {
   std::optional<nlohmann::json> news();
 
  private:
-  static constexpr std::size_t kCurves = 3;
+  static constexpr std::size_t kCurves = 3, kCurvesOfZ = 2;
   struct Bin {
     std::array<Pair, kCurves> least, most;
-    double least_z, most_z;
+    std::array<double, kCurvesOfZ> least_z, most_z;
     std::uint32_t frames = 0, in_lock = 0;
   };
   static Bin empty_bin();

@@ -97,6 +97,8 @@ void Instance::connect(std::int64_t now_ns) {
   // A socket of its own, which the role may not allow.
   corrections_ = std::make_unique<Inbox>(
       context_, at_.corrections, std::vector<std::string>{"correction"}, Inbox::Keep::Newest);
+  axial_corrections_ = std::make_unique<Inbox>(
+      context_, at_.corrections, std::vector<std::string>{"axial"}, Inbox::Keep::Newest);
   observe_ = std::make_unique<Requests>(context_, at_.commands);
   if (options_.operate) operate_ = std::make_unique<Requests>(context_, at_.commands);
   connected_ns_ = now_ns;
@@ -110,6 +112,7 @@ void Instance::disconnect() {
   if (operate_ != nullptr) operate_->give_up();
   published_.reset();
   corrections_.reset();
+  axial_corrections_.reset();
   observe_.reset();
   operate_.reset();
 }
@@ -123,8 +126,9 @@ void Instance::turn(const Wanted& wanted, std::int64_t now_ns) {
     if (published_ == nullptr) return;
   }
   // Corrections first: a position is shown with the one that it led to, or the one before.
-  if (const auto message = corrections_->next())
-    if (const auto read = clients::parse_message(*message)) correction_ = read->body;
+  for (Inbox* const inbox : {corrections_.get(), axial_corrections_.get()})
+    if (const auto message = inbox->next())
+      if (const auto read = clients::parse_message(*message)) correction_.update(read->body);
   for (int i = 0; i < kMostAtOnce; ++i) {
     const auto message = published_->next();
     if (!message) break;

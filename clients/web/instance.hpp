@@ -115,7 +115,7 @@ class Instance {
   Tell tell_;
   Show show_;
 
-  std::unique_ptr<Inbox> published_, corrections_;
+  std::unique_ptr<Inbox> published_, corrections_, axial_corrections_;
   std::unique_ptr<Requests> observe_, operate_;
   Endpoints at_;
   Lets daemon_lets_ = Lets::Unknown;
@@ -124,7 +124,8 @@ class Instance {
   std::string session_;  ///< of the daemon that was heard last
 
   std::string gone_ = "the daemon has not been heard yet";  ///< "": it is there
-  nlohmann::json status_, markers_, correction_, advice_;
+  nlohmann::json status_, markers_, advice_;
+  nlohmann::json correction_;  ///< and what `axial` adds to it
   std::deque<nlohmann::json> events_;
   std::size_t fresh_events_ = 0;  ///< of them: not told yet
   History history_;

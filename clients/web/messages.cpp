@@ -186,8 +186,10 @@ std::optional<Sample> sample_of(std::string_view position, const json& correctio
     for (std::size_t axis = 0; axis < 2; ++axis)
       sample.residual_nm[axis] = sample.frame_nm[axis] - sample.set_nm[axis];
   }
-  if (correction.is_object())
+  if (correction.is_object()) {
     sample.correction_nm = pair_of(correction, "total_x_nm", "total_y_nm");
+    sample.correction_z_nm = number(correction, "total_z_nm");
+  }
   return sample;
 }
 
@@ -221,11 +223,14 @@ json samples_message(const std::vector<Sample>& samples, bool past) {
   add("correction_nm", &Sample::correction_nm);
   add("witness_nm", &Sample::witness_nm);
   add("set_nm", &Sample::set_nm);
-  const auto has_z = [](const Sample& sample) { return std::isfinite(sample.z_nm); };
-  if (std::ranges::any_of(samples, has_z)) {
-    json& z_nm = message["z_nm"] = json::array();
-    for (const Sample& sample : samples) z_nm.push_back(number_or_null(sample.z_nm));
-  }
+  const auto add_of_z = [&](const char* name, double Sample::*value) {
+    const auto is_known = [value](const Sample& sample) { return std::isfinite(sample.*value); };
+    if (!std::ranges::any_of(samples, is_known)) return;
+    json& values = message[name] = json::array();
+    for (const Sample& sample : samples) values.push_back(number_or_null(sample.*value));
+  };
+  add_of_z("z_nm", &Sample::z_nm);
+  add_of_z("correction_z_nm", &Sample::correction_z_nm);
   return message;
 }
 

@@ -19,8 +19,8 @@ nlohmann::json number_or_null(double value);
 /// Length, header, payload.
 std::string packed(const nlohmann::json& header, std::string_view payload = {});
 
-/// From the text of a `position` and the newest `correction` (null: none is known). Nothing where
-/// it is not one.
+/// From the text of a `position` and the newest `correction`, with what the newest `axial` adds to
+/// it (null: none is known). Nothing where it is not one.
 std::optional<Sample> sample_of(std::string_view position, const nlohmann::json& correction);
 
 /// Frames that come faster than the page draws: one each 50 ms.

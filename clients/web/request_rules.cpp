@@ -153,7 +153,8 @@ bool only_observes(const nlohmann::json& command) {
   const auto& text = name->get_ref<const std::string&>();
   if (std::ranges::find(kObserving, text) == kObserving.end()) return false;
   return std::ranges::all_of(command.items(), [&](const auto& item) {
-    return item.key() == "command" || (text == "place" && item.key() == "show");
+    return item.key() == "command" || (text == "place" && item.key() == "show") ||
+           (text == "calibration" && item.key() == "axes");
   });
 }
 

@@ -21,6 +21,7 @@
 #include "clients/common/kept_choice.hpp"
 #include "clients/common/plain.hpp"
 #include "clients/web/json_response.hpp"
+#include "clients/web/tool_replies.hpp"
 
 namespace driftd::web {
 namespace {
@@ -29,9 +30,6 @@ using clients::KeyValues;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-constexpr const char* kBy = "driftd-web";
-constexpr const char* kNoFile =
-    "driftd-web was started without --config, so it does not know which file driftd runs with";
 constexpr std::int64_t kTellNs = kNanosecondsPerSecond / 4;
 constexpr std::int64_t kBetweenSnapshotsNs = 2 * kNanosecondsPerSecond;
 constexpr std::size_t kMostAwaitSnapshot = 8;
@@ -39,31 +37,6 @@ constexpr double kGraceS = 30;  // for a driftctl that is slow to begin and to e
 constexpr double kMostMeasureS = 600, kSeriesS = 120, kReportS = 120;
 constexpr int kSeriesFrames = 512;
 constexpr std::uintmax_t kMostReportBytes = std::uintmax_t{16} * 1024 * 1024;
-
-Response refusal(const std::string& why) {
-  return json_response(200, {{"ok", false}, {"error", why}});
-}
-
-Response answer_of(json said) {
-  said["ok"] = true;
-  return json_response(200, said);
-}
-
-std::string text_of(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-bool flag_of(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_boolean() && found->get<bool>();
-}
-
-/// An object, or null.
-json part_of(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() ? *found : json();
-}
 
 /// The files of the recording that one of them is of, in their order.
 std::vector<fs::path> recording_of(const fs::path& file) {
@@ -93,14 +66,6 @@ KeyValues camera_values(const json& report) {
   return values;
 }
 
-std::string may_not_write(const clients::CannotWrite& error, const fs::path& config,
-                          const std::string& command) {
-  return fmt::format(
-      "driftd-web may not write there: {}. Run `driftctl --config {} {} --write` on the "
-      "microscope's computer, as somebody who may",
-      error.what(), config.string(), command);
-}
-
 }  // namespace
 
 const Tools::Choice Tools::kMarkers = {"markers", clients::markers_file, clients::markers_to_keep};
@@ -109,7 +74,7 @@ const Tools::Choice Tools::kExposure = {
     [](const json& reply, const json&) { return clients::exposure_to_keep(reply); }};
 
 Tools::Tools(Instance& instance, Instance::Tell tell)
-    : instance_(instance), tell_(std::move(tell)) {}
+    : instance_(instance), axial_(instance), tell_(std::move(tell)) {}
 
 Tools::~Tools() {
   job_.reset();
@@ -122,9 +87,11 @@ void Tools::use(const json& asked, const std::string& forbidden, std::int64_t no
   const std::string tool = text_of(asked, "tool");
   const std::string why_not = forbidden.empty() ? instance_.why_observe() : forbidden;
   if (tool == "proposal") return propose(asked, why_not, now_ns, done);
+  if (tool == "proposal_z") return axial_.propose(asked, why_not, now_ns, done);
   if (tool == "snapshot") return give_snapshot(now_ns, done);
   if (!why_not.empty()) return done(refusal(why_not));
   if (tool == "write_stage") return write_stage(asked, now_ns, done);
+  if (tool == "write_z") return axial_.write(asked, now_ns, done);
   if (tool == "write_camera") return write_camera(now_ns, done);
   if (tool == "write_markers" || tool == "write_exposure")
     return write_choice(tool == "write_markers" ? kMarkers : kExposure, now_ns, done);
@@ -192,26 +159,7 @@ void Tools::propose(const json& asked, const std::string& why_not, std::int64_t 
                       json proposal = proposal_of(word, stage_is_right, why_not);
                       if (!proposal.contains("written") || !why_not.empty())
                         return done(json_response(200, proposal));
-                      check_taken_over(std::move(proposal), done);
-                    });
-}
-
-/// What is written may still wait for a reload that driftd refused, or that nobody ordered.
-void Tools::check_taken_over(json proposal, const Done& done) {
-  instance_.command({{"command", "reload"}, {"check", true}}, {}, monotonic_ns(),
-                    [proposal = std::move(proposal), done](unsigned, const json& reply) mutable {
-                      const json differs = reply.value("differs", json::array());
-                      const bool waits = std::ranges::any_of(differs, [](const json& key) {
-                        return key.is_string() && key.get<std::string>().starts_with("stage.");
-                      });
-                      json& written = proposal["written"];
-                      if (waits && written["restart"] == false) {
-                        written["lines"].push_back(
-                            "Restart driftd: it does not go by them yet, as a reload was refused "
-                            "or not ordered.");
-                        written["restart"] = true;
-                      }
-                      done(json_response(200, proposal));
+                      check_taken_over(instance_, std::move(proposal), "stage.", done);
                     });
 }
 
@@ -255,13 +203,7 @@ void Tools::have_it_loaded(const clients::CalibrationFile& file, const KeyValues
   std::vector<std::string> lines = clients::written_lines(file, values, written, !reloads);
   spdlog::info("{}: {}", instance_.name(), fmt::join(lines, " "));
   if (!reloads) return done({{"lines", lines}, {"restart", restart}});
-  instance_.command(
-      {{"command", "reload"}}, {}, now_ns, [lines, done](unsigned, const json& reply) mutable {
-        const bool ok = flag_of(reply, "ok");
-        lines.push_back(ok ? "Taken over by driftd: " + text_of(reply, "text") + '.'
-                           : "Not taken over by driftd: " + text_of(reply, "error") + '.');
-        done({{"lines", lines}, {"restart", !ok}});  // which takes over what a reload cannot
-      });
+  reload_written(instance_, std::move(lines), now_ns, done);
 }
 
 // --- the camera's, and what somebody chose ---

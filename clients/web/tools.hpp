@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "clients/common/calibration_file.hpp"
+#include "clients/web/axial_proposal.hpp"
 #include "clients/web/instance.hpp"
 #include "clients/web/program.hpp"
 #include "clients/web/server.hpp"
@@ -52,7 +53,6 @@ class Tools {
 
   void propose(const nlohmann::json& asked, const std::string& why_not, std::int64_t now_ns,
                const Done& done);
-  void check_taken_over(nlohmann::json proposal, const Done& done);
   /// @param why_not  this visitor may not act; "": they may
   nlohmann::json proposal_of(const nlohmann::json& word, bool stage_is_right,
                              const std::string& why_not) const;
@@ -83,6 +83,7 @@ class Tools {
   void end_job(bool on_time);
 
   Instance& instance_;
+  AxialProposal axial_;
   Instance::Tell tell_;
   std::unique_ptr<Job> job_;
   struct Told {

@@ -187,6 +187,25 @@ class Parts(Clean):
         self.assertEqual(["Write first" in text for text in written], [False, True, False])
         self.assertEqual(states, [["open", None], ["missing", None], ["missing", "do-lock"], ["missing", "do-reset"], ["open", None], ["open", "do-lock"]])
 
+    def part_where_z_can_be_calibrated(self):
+        whys, asked = self.browser.module("axial.js", """
+            const driver = (...axes) => ({axes: axes.map((axis) => ({axis}))});
+            const why = (axial, changes = {}) => m.whyNotSwept({state: 'idle', stage_driver: null, axial, ...changes});
+            const by = (lock, method = 'astigmatic') => ({method, lock});
+            const idle = {state: 'idle', stage_driver: null};
+            const {question, command} = m.sweepOf({axial: by(null, 'defocus')}, '', '');
+            return [[m.whyNotSwept(null), why(null), why({method: 'another', lock: null}), why(by(null)), why(by(null), {stage_driver: driver('x', 'y')}),
+                     why(by(idle)), why(by(idle), {stage_driver: driver('x', 'y')}), why(by(idle), {stage_driver: driver('x', 'y', 'z')}),
+                     why(by({state: 'idle', stage_driver: driver('z')}), {stage_driver: driver('x', 'y')}),
+                     why(by({...idle, state: 'locked'})), why(by({...idle, state: 'calibrating'})), why(by(idle), {state: 'calibrating'}),
+                     why(by(idle, 'reflection'), {state: 'locked'})],
+                    [question.includes('300 nm'), command, m.sweepOf({axial: by(null)}, '150', '10').command]];
+            """)
+        self.assertEqual([why if why is None else why.split(":")[0].split(" is being")[0] for why in whys],
+                         [None, None, None, "", "", "", "No stage of z", "", "", "z is locked", "It is under way.", "The stage of x and y", ""])
+        self.assertEqual(asked, [True, {"command": "calibrate", "axes": "z"},
+                                 {"command": "calibrate", "axes": "z", "range_nm": 150, "step_nm": 10}])
+
     def part_what_is_to_be_set_is_set_on_the_page(self):
         """Where it can be: no option is named."""
         texts = self.browser.module("begin.js", """

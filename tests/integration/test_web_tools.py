@@ -16,14 +16,18 @@ from test_calibrate import IGNORANT, WORLD
 from web_client import Web, get
 
 
-class Tools(unittest.TestCase):
+class ToolsCase(unittest.TestCase):
+    """A daemon whose stage nobody knows yet, driftd-web and a tab of it."""
+
+    world, known = WORLD, IGNORANT
+
     def setUp(self):
         self.rig = new_rig()
         self.addCleanup(self.rig.close)
 
     def start(self, *arguments, **config: dict) -> None:
-        self.rig.start_sim(WORLD)
-        self.file = self.rig.config(**{**IGNORANT, **config})
+        self.rig.start_sim(self.world)
+        self.file = self.rig.config(**{**self.known, **config})
         self.rig.start_daemon(self.file)
         self.rig.wait_until(lambda s: s["markers"]["used"] and s["camera"]["rate_hz"], "measured")
         self.web = Web(self.rig, self.rig.folder, "--config", self.file, *arguments)
@@ -48,14 +52,6 @@ class Tools(unittest.TestCase):
         self.assertEqual(status, 200, reply)
         return reply
 
-    def calibrate(self, seconds: float = 15) -> None:
-        self.rig.client.request("calibrate", seconds=seconds)
-        end_ns = self.rig.now_ns() + 1e9 * DEADLINE_S
-        while (now := self.rig.client.request("calibration")[0])["phase"] not in ("done", "refused", "failed"):
-            self.assertLess(self.rig.now_ns(), end_ns, now)
-            self.rig.sleep(0.2)
-        self.assertEqual(now["phase"], "done", now["text"])
-
     def drop_in(self, name: str = "stage-calibration.yaml") -> pathlib.Path:
         return self.rig.folder / "driftd.yaml.d" / name
 
@@ -63,6 +59,38 @@ class Tools(unittest.TestCase):
         """The header for which the condition holds, of a tab of its own: one that nobody reads while a calibration runs is dropped."""
         with self.web.tab() as tab:
             return tab.wait(condition, what, self.pass_time)[0]
+
+    def observer(self) -> tuple[Web, str, str]:
+        """Another driftd-web, with a login that may look only: its token of commands and its cookie."""
+        logins = self.rig.folder / "logins.yaml"
+        logins.write_text("tokens:\n  - {name: office, role: observe, token: observer-token-0123456789}\n")
+        logins.chmod(0o600)
+        web = Web(self.rig, self.rig.folder, "--config", self.file, "--operate", "--logins", logins)
+        body = b'{"token":"observer-token-0123456789"}'
+        _, answer = web.answer(get("/api/login", web.address, "POST", Origin=web.origin, Content_Type="application/json",
+                                   Content_Length=str(len(body))) + body)
+        cookie = re.search("Set-Cookie: ([^;]*)", answer)[1]
+        tab = self.rig.enter_context(web.tab(cookie=cookie))
+        csrf = tab.wait_kind("hello")[0]["csrf"]
+        tab.wait_kind("status", self.pass_time)
+        return web, csrf, cookie
+
+    def restart_web(self) -> None:
+        self.web.process.stop()
+        self.web = Web(self.rig, self.rig.folder, "--config", self.file, "--operate")
+        self.tab = self.rig.enter_context(self.web.tab())
+        self.csrf = self.tab.wait_kind("hello")[0]["csrf"]
+        self.tab.wait(lambda h: h["kind"] == "hello" and h["role"] == "operate" or h["kind"] == "status", "the daemon", self.pass_time)
+
+
+class Tools(ToolsCase):
+    def calibrate(self, seconds: float = 15) -> None:
+        self.rig.client.request("calibrate", seconds=seconds)
+        end_ns = self.rig.now_ns() + 1e9 * DEADLINE_S
+        while (now := self.rig.client.request("calibration")[0])["phase"] not in ("done", "refused", "failed"):
+            self.assertLess(self.rig.now_ns(), end_ns, now)
+            self.rig.sleep(0.2)
+        self.assertEqual(now["phase"], "done", now["text"])
 
     def job(self, tool: str, **fields) -> dict:
         """How it ended."""
@@ -113,13 +141,6 @@ class Tools(unittest.TestCase):
         refused = self.use("write_stage", run=1)
         self.assertIn("is not what driftd runs with: stage.delay_us is 1234 there and 1000 in driftd", refused["error"])
         self.assertFalse(folder.exists())
-
-    def restart_web(self) -> None:
-        self.web.process.stop()
-        self.web = Web(self.rig, self.rig.folder, "--config", self.file, "--operate")
-        self.tab = self.rig.enter_context(self.web.tab())
-        self.csrf = self.tab.wait_kind("hello")[0]["csrf"]
-        self.tab.wait(lambda h: h["kind"] == "hello" and h["role"] == "operate" or h["kind"] == "status", "the daemon", self.pass_time)
 
     def test_what_was_written_is_known_by_another_driftd_web(self):
         self.start("--operate")
@@ -215,7 +236,7 @@ class Tools(unittest.TestCase):
 
     def test_whoever_may_not_command_may_not_write_or_measure(self):
         self.start()
-        for tool in ("write_stage", "write_camera", "write_markers", "write_exposure", "measure", "camera", "report", "report_page", "stop"):
+        for tool in ("write_stage", "write_z", "write_camera", "write_markers", "write_exposure", "measure", "camera", "report", "report_page", "stop"):
             with self.subTest(tool):
                 self.assertIn("without --operate", self.use(tool, run=1, seconds=1)["error"])
         status, text = self.web.post({"tool": {"tool": "rm"}}, self.csrf)
@@ -229,17 +250,7 @@ class Tools(unittest.TestCase):
         """Whether a file can be written is found out by writing one: that is for who may."""
         self.start()
         self.calibrate()
-        logins = self.rig.folder / "logins.yaml"
-        logins.write_text("tokens:\n  - {name: office, role: observe, token: observer-token-0123456789}\n")
-        logins.chmod(0o600)
-        web = Web(self.rig, self.rig.folder, "--config", self.file, "--operate", "--logins", logins)
-        body = b'{"token":"observer-token-0123456789"}'
-        _, answer = web.answer(get("/api/login", web.address, "POST", Origin=web.origin, Content_Type="application/json",
-                                   Content_Length=str(len(body))) + body)
-        cookie = re.search("Set-Cookie: ([^;]*)", answer)[1]
-        tab = self.rig.enter_context(web.tab(cookie=cookie))
-        csrf = tab.wait_kind("hello")[0]["csrf"]
-        tab.wait_kind("status", self.pass_time)
+        web, csrf, cookie = self.observer()
         before = self.rig.folder.stat().st_mtime_ns
         status, reply = self.while_time_passes(lambda: web.post({"tool": {"tool": "proposal"}}, csrf, Cookie=cookie))
         self.assertEqual((status, reply["ok"], reply["run"]), (200, True, 1), reply)

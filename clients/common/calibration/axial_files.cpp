@@ -142,8 +142,12 @@ void check_curve_writable(const CalibrationFile& file, const fs::path& curve) {
   constexpr std::size_t kMostBytes = 1U << 20U;  // a picture of many markers has fewer
   for (const fs::path& one : {curve, fs::path(curve).replace_extension(".svg")}) {
     if (fs::exists(one) && !fs::is_regular_file(one))
-      throw std::runtime_error("cannot write " + one.string() + ": it is no file");
-    check_replaceable(one, file.config, kMostBytes);
+      throw CannotWrite("cannot write " + one.string() + ": it is no file");
+    try {
+      check_replaceable(one, file.config, kMostBytes);
+    } catch (const std::runtime_error& error) {
+      throw CannotWrite(error.what());
+    }
   }
 }
 
@@ -151,14 +155,26 @@ fs::path curve_beside(const fs::path& config) {
   return fs::absolute(config).parent_path() / (config.stem().string() + ".z-curve.yaml");
 }
 
-std::vector<std::string> write_sweep(const CalibrationFile& file, const config::Config& before,
-                                     const nlohmann::json& result, const fs::path& curve) {
+KeyValues sweep_values(const fs::path& config, const nlohmann::json& result,
+                       const fs::path& curve) {
+  if (curve.empty()) return gain_by_curve(result);
+  const bool beside = curve.parent_path() == fs::absolute(config).parent_path();
+  return axial_values(result, beside ? curve.filename().string() : curve.string());
+}
+
+bool sweep_is_kept(const CalibrationFile& file, const nlohmann::json& result) {
+  const std::string curve = curve_texts(result).curve;
+  KeyValues values = axial_values(result, "");
+  std::erase_if(values, [](const auto& value) { return value.first == "axial.curve"; });
+  return (curve.empty() || content_of(config::load(file.config).axial.curve) == curve) &&
+         is_configured(file, values);
+}
+
+WrittenSweep write_sweep(const CalibrationFile& file, const config::Config& before,
+                         const nlohmann::json& result, const fs::path& curve, bool how_to_load) {
   const CurveTexts texts = curve_texts(result);
   const bool has_curve = !curve.empty() && !texts.curve.empty();
-  const bool beside = curve.parent_path() == fs::absolute(file.config).parent_path();
-  const KeyValues values =
-      curve.empty() ? gain_by_curve(result)
-                    : axial_values(result, beside ? curve.filename().string() : curve.string());
+  const KeyValues values = sweep_values(file.config, result, curve);
   check_not_edited(file, before, result, values);
   Replaced replaced(file.config);
   try {
@@ -170,11 +186,12 @@ std::vector<std::string> write_sweep(const CalibrationFile& file, const config::
     const auto written = write_calibration(file, values);
     if (written) replaced.add(file.path(), written->old);
     check_values(file, values, written);
-    std::vector<std::string> lines = replaced.lines();
-    for (std::string& line : written_lines(file, values, written)) lines.push_back(std::move(line));
-    lines.push_back(fmt::format("Read back: {}the configuration loads with these values.",
-                                has_curve ? "the curve is the one of this sweep, and " : ""));
-    return lines;
+    WrittenSweep said{replaced.lines(), has_curve || written};
+    for (std::string& line : written_lines(file, values, written, how_to_load))
+      said.lines.push_back(std::move(line));
+    said.lines.push_back(fmt::format("Read back: {}the configuration loads with these values.",
+                                     has_curve ? "the curve is the one of this sweep, and " : ""));
+    return said;
   } catch (const std::exception& error) {
     throw std::runtime_error(
         fmt::format("{}; the files are as they were{}", error.what(), replaced.undo()));

@@ -18,17 +18,31 @@ namespace driftd::clients {
 std::filesystem::path curve_beside(const std::filesystem::path& config);
 
 /// Whether the curve and its picture may be written, as far as can be told before. Leaves nothing
-/// behind. @throws std::runtime_error saying why not
+/// behind. @throws CannotWrite saying why not
 void check_curve_writable(const CalibrationFile& file, const std::filesystem::path& curve);
+
+/// What the configuration is to have. @param curve  as write_sweep() takes it
+/// @throws std::runtime_error where the sweep does not tell it
+KeyValues sweep_values(const std::filesystem::path& config, const nlohmann::json& result,
+                       const std::filesystem::path& curve);
+
+/// Whether the configuration has the values of this sweep, and its curve in whichever file.
+/// @throws as is_configured()
+bool sweep_is_kept(const CalibrationFile& file, const nlohmann::json& result);
+
+struct WrittenSweep {
+  std::vector<std::string> lines;  ///< what was written where, a sentence each
+  bool changed;                    ///< some file is another one, which a reload takes over
+};
 
 /// @param file    the drop-in, checked
 /// @param before  what loaded before the sweep: what was edited since is not written over
 /// @param result  of the sweep
 /// @param curve   where the curve is to be; empty: none is written, the one until now is right
-/// @returns what was written where and how driftd takes it over, a sentence each
+/// @param how_to_load  say how driftd takes it over, too
 /// @throws std::runtime_error saying why not; all is then as it was, or it says what is not
-std::vector<std::string> write_sweep(const CalibrationFile& file, const config::Config& before,
-                                     const nlohmann::json& result,
-                                     const std::filesystem::path& curve);
+WrittenSweep write_sweep(const CalibrationFile& file, const config::Config& before,
+                         const nlohmann::json& result, const std::filesystem::path& curve,
+                         bool how_to_load = true);
 
 }  // namespace driftd::clients

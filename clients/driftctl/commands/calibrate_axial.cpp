@@ -125,7 +125,7 @@ void calibrate(const CommonOptions& common, const AxialOptions& options) {
     fmt::print(stderr, "Nothing was written.\n");
     return;
   }
-  for (const std::string& line : write_sweep(*file, before, result, curve))
+  for (const std::string& line : write_sweep(*file, before, result, curve).lines)
     fmt::print(stderr, "{}\n", line);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What may be done, where the role allows it. What may cost a lock, a place or a sample's position is asked first. What
 // came of it is told by the daemon's reply; nothing is taken for done because it was ordered.
+import { sweepOf, whyNotSwept } from "./axial.js";
 import { $, ask, rewordQuestion, setText, show } from "./dom.js";
 import { axialLock, inWords, number, sentence, signed } from "./words.js";
 
 /** What ends something can be ordered while another order waits for its answer. */
-const kAlways = ["do-unlock", "do-reset", "do-stop", "do-calibrate-stop"];
+const kAlways = ["do-unlock", "do-reset", "do-stop", "do-calibrate-stop", "do-z-calibrate-stop"];
 /** Moves by more than this are asked first. */
 const kFar_nm = 100;
 
@@ -118,6 +119,8 @@ export class Actions {
       "do-raw": () => this.order({ command: "record", frames: true }),
       "do-calibrate": () => this.calibrate_(),
       "do-calibrate-stop": () => this.order({ command: "calibrate", stop: true }),
+      "do-z-calibrate": () => this.calibrateZ_(),
+      "do-z-calibrate-stop": () => this.order({ command: "calibrate", axes: "z", stop: true }),
     };
   }
 
@@ -144,7 +147,8 @@ export class Actions {
       "do-unlock": axes === "xy" ? xyEnds : axes === "z" ? zEnds : xyEnds || zEnds,
       "do-reset": [state, z].some((one) => one === "lost" || one === "fault"),
       "do-record": state !== "", "do-raw": this.status_?.raw_frames?.kept === true,
-      "do-calibrate": state === "idle", "do-calibrate-stop": state === "calibrating",
+      "do-calibrate": state === "idle" && z !== "calibrating", "do-calibrate-stop": state === "calibrating",
+      "do-z-calibrate": whyNotSwept(this.status_) === "", "do-z-calibrate-stop": z === "calibrating",
       "do-stop": [state, z].some((one) => one === "locked" || one === "holding"),
       "do-home": state === "locked" || z === "locked",
       "place-save": resting || state === "locked",
@@ -281,6 +285,12 @@ export class Actions {
   async calibrate_() {
     const question = "Calibrate the stage? It is moved by at most 100 nm for 20 s, and then brought back. Take no images meanwhile.";
     if (await ask(question, "Calibrate")) await this.order({ command: "calibrate" }, () => "The calibration has begun.");
+  }
+
+  async calibrateZ_() {
+    const { command, question } = sweepOf(this.status_, $("z-range").value, $("z-step").value);
+    if (!(await ask(question, "Calibrate z"))) return;
+    await this.order(command, (reply) => `The calibration of z has begun: ${number(reply.range_nm)} nm each way in steps of ${number(reply.step_nm)} nm, ${number(reply.seconds)} s.`);
   }
 
   async restart_() {

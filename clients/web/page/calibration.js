@@ -11,23 +11,19 @@ const kUnderWay = ["quiet", "moving", "returning", "fitting"];
 const kLeft = 40;
 const kBottom = 22;
 
-export class CalibrationView {
-  /** order(command) -> reply; onReply(reply): of the daemon, each time */
-  constructor(order, onReply) {
+/** What the daemon says of a calibration, asked again while it is under way. */
+export class CalibrationWatch {
+  /** command: what it is asked by; order(command) -> reply; onReply(reply): of the daemon, each time */
+  constructor(command, order, onReply) {
+    this.command_ = command;
     this.order_ = order;
     this.onReply_ = onReply;
-    this.table_ = new Table($("calibration-rows"));
-    this.surface_ = new Surface($("calibration-plot"), (context, width, height) => this.draw_(context, width, height));
-    this.forget();
+    this.asking_ = false;
   }
 
   forget() {
     clearTimeout(this.timer_);
     this.asking_ = false;
-    this.response_ = null;
-    this.table_.update([]);
-    setText($("calibration-text"), "");
-    show($("calibration-found"), false);
   }
 
   /** Something about a calibration has happened, or may have. */
@@ -35,20 +31,51 @@ export class CalibrationView {
     this.again_ = this.asking_;
     if (this.asking_) return;
     this.asking_ = true;
-    const reply = await this.order_({ command: "calibration" });
+    const reply = await this.order_(this.command_);
     if (!this.asking_) return; // forgotten meanwhile
     this.asking_ = false;
     if (reply.ok !== true) return;
-    this.show_(reply);
     this.onReply_(reply);
     clearTimeout(this.timer_);
     if (this.again_) void this.ask();
-    else if (kUnderWay.includes(reply.phase)) this.timer_ = setTimeout(() => { void this.ask(); }, kAsk_ms);
+    else if (isUnderWay(reply)) this.timer_ = setTimeout(() => { void this.ask(); }, kAsk_ms);
+  }
+}
+
+export const isUnderWay = ({ phase }) => kUnderWay.includes(phase);
+
+/** How far it is, or how it ended. */
+export function progressOf(reply) {
+  const { phase, progress, text } = reply;
+  if (phase === "none") return "None since the daemon's start.";
+  return `${inWords(phase)}.${isUnderWay(reply) ? ` ${number(100 * progress)} %.` : ""} ${text ?? ""}`;
+}
+
+export class CalibrationView {
+  /** order(command) -> reply; onReply(reply): of the daemon, each time */
+  constructor(order, onReply) {
+    this.watch_ = new CalibrationWatch({ command: "calibration" }, order, (reply) => {
+      this.show_(reply);
+      onReply(reply);
+    });
+    this.table_ = new Table($("calibration-rows"));
+    this.surface_ = new Surface($("calibration-plot"), (context, width, height) => this.draw_(context, width, height));
+    this.forget();
   }
 
-  show_({ phase, progress, text, result }) {
-    const percent = kUnderWay.includes(phase) ? ` ${number(100 * progress)} %.` : "";
-    setText($("calibration-text"), phase === "none" ? "None since the daemon's start." : `${inWords(phase)}.${percent} ${text ?? ""}`);
+  forget() {
+    this.watch_.forget();
+    this.response_ = null;
+    this.table_.update([]);
+    setText($("calibration-text"), "");
+    show($("calibration-found"), false);
+  }
+
+  ask() { return this.watch_.ask(); }
+
+  show_(reply) {
+    const { result } = reply;
+    setText($("calibration-text"), progressOf(reply));
     show($("calibration-found"), result != null);
     this.response_ = result?.response ?? null;
     this.table_.update(result == null ? [] : rowsOf(result));

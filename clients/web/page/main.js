@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The page: takes the messages of one instance to the views, and another instance when it is chosen.
 import { Actions } from "./act.js";
+import { AxialCalibration } from "./axial.js";
 import { stepsOf, Steps } from "./begin.js";
 import { CalibrationView } from "./calibration.js";
 import { CameraCalibration } from "./camera.js";
@@ -22,13 +23,14 @@ import { StateView } from "./state.js";
 import { Tables } from "./tables.js";
 import { Target } from "./target.js";
 import { Connection, logOut, order, pixelsOf, useTool } from "./wire.js";
-import { clock, sentence } from "./words.js";
+import { axialLock, clock, sentence } from "./words.js";
 
 const kClock_ms = 250;
 const kClockWentBack_s = 10;
 /** Series of the rings. */
-const kSeries = { drift: 0, correction: 2, residual: 4, in_lock: 6, z: 7 };
-const kSeriesCount = 8;
+const kSeries = { drift: 0, correction: 2, residual: 4, in_lock: 6, z: 7, correction_z: 8 };
+const kSeriesCount = 9;
+const kZ = (series) => ({ series, name: "z", colour: "z" });
 const kPair = (first) => [{ series: first, name: "x", colour: "x" }, { series: first + 1, name: "y", colour: "y" }];
 
 class Page {
@@ -39,8 +41,8 @@ class Page {
     this.region = null; // of the picture, null: the whole
     this.rings = new Rings(kSeriesCount);
     this.plots = {
-      drift: new Plot($("plot-drift"), this.rings, [...kPair(kSeries.drift), { series: kSeries.z, name: "z", colour: "z" }], { low: -5, high: 5 }),
-      correction: new Plot($("plot-correction"), this.rings, kPair(kSeries.correction), { low: -5, high: 5 }),
+      drift: new Plot($("plot-drift"), this.rings, [...kPair(kSeries.drift), kZ(kSeries.z)], { low: -5, high: 5 }),
+      correction: new Plot($("plot-correction"), this.rings, [...kPair(kSeries.correction), kZ(kSeries.correction_z)], { low: -5, high: 5 }),
       residual: new Plot($("plot-residual"), this.rings, kPair(kSeries.residual), { low: -1, high: 1, strip: kSeries.in_lock }),
     };
     this.state = new StateView();
@@ -68,6 +70,7 @@ class Page {
     const tool = (request) => this.ofThisInstance_(useTool, request);
     this.proposal = new Proposal({ tool, onChange: () => this.showSteps_() });
     this.calibration = new CalibrationView(toDaemon, (reply) => this.proposal.see(reply));
+    this.axial = new AxialCalibration(toDaemon, tool);
     this.camera = new CameraCalibration((request) => this.jobs.start(request), tool);
     this.measure = new MeasureView((request) => this.jobs.start(request));
     this.jobs = new Jobs(tool, {
@@ -121,7 +124,7 @@ class Page {
   forget_() {
     this.newest_s = null;
     this.rings.clear();
-    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.calibration, this.proposal, this.jobs, this.actions, this.chooser, this.exposure]) view.forget();
+    for (const view of [this.state, this.picture, this.histogram, this.tables, this.target, this.log, this.spectrum, this.calibration, this.proposal, this.axial, this.jobs, this.actions, this.chooser, this.exposure]) view.forget();
     setList($("advice"), []);
     this.steps.update([]);
   }
@@ -174,13 +177,16 @@ class Page {
   takeStatus_(status) {
     if (this.state.status === null || this.state.gone !== "") { // the daemon is there again
       void this.calibration.ask();
+      void this.axial.ask();
       void this.exposure.ask();
     }
     this.log.setNow(status.time_ns);
     this.state.setStatus(status);
     $("plot-drift").setAttribute("aria-label", `Drift in x${status.axial ? ", y and z" : " and y"} over time, nm`);
+    $("plot-correction").setAttribute("aria-label", `Correction in x${axialLock(status) !== null ? ", y and z" : " and y"} over time, nm`);
     this.tables.setStatus(status, this.hello?.config);
     this.actions.setStatus(status);
+    this.axial.setStatus(status);
     this.measure.setStatus(status);
     this.camera.setStatus(status);
     this.chooser.setStatus(status);
@@ -209,7 +215,10 @@ class Page {
   takeEvents_(events) {
     this.log.add(events);
     this.exposure.takeEvents(events);
-    if (events.some(({ code }) => code === "calibration")) void this.calibration.ask();
+    if (events.some(({ code }) => code === "calibration")) {
+      void this.calibration.ask();
+      void this.axial.ask();
+    }
   }
 
   takeAdvice_(advice) {
@@ -229,6 +238,7 @@ class Page {
       }
       this.rings.add(t, kSeries.in_lock, samples.in_lock[i] ? 1 : 0);
       this.rings.add(t, kSeries.z, samples.z_nm?.[i]);
+      this.rings.add(t, kSeries.correction_z, samples.correction_z_nm?.[i]);
       this.target.add(t, samples.drift_nm[0][i], samples.drift_nm[1][i]);
     });
     const last = t_s.length - 1;
@@ -246,7 +256,7 @@ class Page {
       for (const [name, first] of [["drift_nm", kSeries.drift], ["correction_nm", kSeries.correction], ["residual_nm", kSeries.residual]]) {
         for (const axis of [0, 1]) add(first + axis, history.min[name][axis][i], history.max[name][axis][i]);
       }
-      add(kSeries.z, history.min.z_nm?.[i], history.max.z_nm?.[i]);
+      for (const [name, series] of [["z_nm", kSeries.z], ["correction_z_nm", kSeries.correction_z]]) add(series, history.min[name]?.[i], history.max[name]?.[i]);
       const share = history.in_lock[i];
       if (share !== null) add(kSeries.in_lock, share < 1 ? 0 : 1, share > 0 ? 1 : 0);
     }

@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
-// What the last calibration of the stage proposes, as `driftctl calibrate` words it, and the button that writes it.
+// What the last calibration proposes, as `driftctl calibrate` words it, and the button that writes it: of the stage, or of z.
 import { $, ask, setList, setText, show } from "./dom.js";
 import { sentence } from "./words.js";
 
+/** What is seen: ids begin with `of` and `write`; `choice`: the id of a box for the other way to explain what was found. */
+const kOfStage = { of: "proposal", write: "do-write", choice: "stage-is-right", tools: { propose: "proposal", write: "write_stage" } };
+export const kOfZ = { of: "z-proposal", write: "do-z-write", choice: "keep-curve", tools: { propose: "proposal_z", write: "write_z" } };
+
 export class Proposal {
   /** hooks: tool(request) -> reply; onChange() */
-  constructor({ tool, onChange }) {
+  constructor({ tool, onChange = () => {} }, ids = kOfStage) {
     this.tool_ = tool;
     this.onChange_ = onChange;
-    $("stage-is-right").addEventListener("change", () => { void this.ask_(); });
-    $("do-write").addEventListener("click", () => { void this.write_(); });
+    this.ids_ = ids;
+    $(ids.choice).addEventListener("change", () => { void this.ask_(); });
+    $(ids.write).addEventListener("click", () => { void this.write_(); });
     this.forget();
   }
 
@@ -17,7 +22,7 @@ export class Proposal {
     this.run_ = null; // of which something was asked
     this.reply_ = null;
     this.state = "none"; // or "open": to be written, "written", "problem"
-    $("stage-is-right").checked = false;
+    $(this.ids_.choice).checked = false;
     this.show_();
   }
 
@@ -33,35 +38,41 @@ export class Proposal {
     void this.ask_();
   }
 
+  choice_() { return { [this.ids_.choice.replaceAll("-", "_")]: $(this.ids_.choice).checked }; }
+
   async ask_() {
     const run = this.run_;
-    const reply = await this.tool_({ tool: "proposal", stage_is_right: $("stage-is-right").checked });
+    const reply = await this.tool_({ tool: this.ids_.tools.propose, ...this.choice_() });
     if (run !== this.run_) return;
     this.reply_ = reply.ok === true ? reply : { problem: reply.error };
     this.show_();
   }
 
   show_() {
-    const { findings = [], lines = [], question = null, problem = "", written = null, file = "" } = this.reply_ ?? {};
+    const { findings = [], lines = [], question = null, problem = "", written = null, file = "", curve = null } = this.reply_ ?? {};
+    const { of, write } = this.ids_;
+    const files = curve === null ? `It goes to ${file}; the file before is kept beside it.`
+      : `It goes to ${file}, and the curve with its picture to ${curve}; the files before are kept beside them.`;
     this.state = this.reply_ === null ? "none" : written !== null ? "written" : problem ? "problem" : "open";
-    show($("proposal"), this.reply_ !== null);
-    setText($("proposal-findings"), findings.join("\n"));
-    setText($("proposal-lines"), lines.join("\n"));
-    show($("proposal-question"), question !== null && this.state !== "written");
-    setText($("proposal-question-text"), (question ?? []).join("\n"));
-    setText($("proposal-problem"), this.state === "problem" ? `\u25b2 Not to be written from here: ${sentence(problem)}` : "");
-    setText($("proposal-file"), this.state === "open" ? `It goes to ${file}; the file before is kept beside it.` : "");
-    setList($("proposal-written"), (written?.lines ?? []).map(sentence));
-    show($("do-write-restart"), written?.restart === true);
-    $("do-write").disabled = this.state !== "open";
+    show($(of), this.reply_ !== null);
+    setText($(`${of}-findings`), findings.join("\n"));
+    setText($(`${of}-lines`), lines.join("\n"));
+    show($(`${of}-question`), question !== null && this.state !== "written");
+    setText($(`${of}-question-text`), (question ?? []).join("\n"));
+    setText($(`${of}-problem`), this.state === "problem" ? `\u25b2 Not to be written from here: ${sentence(problem)}` : "");
+    setText($(`${of}-file`), this.state === "open" ? files : "");
+    setList($(`${of}-written`), (written?.lines ?? []).map(sentence));
+    show($(`${write}-restart`), written?.restart === true);
+    $(write).disabled = this.state !== "open";
     this.onChange_();
   }
 
   async write_() {
     const run = this.run_;
+    const { write, tools } = this.ids_;
     if (!(await ask("Write these values beside the configuration? driftd goes by them from then on.", "Write"))) return;
-    $("do-write").disabled = true;
-    const reply = await this.tool_({ tool: "write_stage", run, stage_is_right: $("stage-is-right").checked });
+    $(write).disabled = true;
+    const reply = await this.tool_({ tool: tools.write, run, ...this.choice_() });
     if (run !== this.run_) return;
     this.reply_ = reply.ok === true ? { ...this.reply_, written: reply, problem: "" } : { ...this.reply_, problem: reply.error };
     this.show_();

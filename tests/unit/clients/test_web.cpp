@@ -195,6 +195,28 @@ TEST_CASE("z is told where it is measured, and not even named where it is not") 
   CHECK_FALSE(shallow.whole()["min"].contains("z_nm"));
 }
 
+TEST_CASE("the correction of z is told beside those of x and y") {
+  const std::string position = R"({"arrival_ns":1000000000,"state":"locked","z_nm":null})";
+  const auto flat = sample_of(position, json::parse(R"({"total_x_nm":-18.2,"total_y_nm":7.7})"));
+  const auto alone = sample_of(position, json::parse(R"({"total_z_nm":31.5})"));
+  REQUIRE((flat && alone));
+  CHECK_FALSE(samples_message({*flat}, false).contains("correction_z_nm"));
+  const json message = samples_message({*flat, *alone}, false);
+  CHECK(message["correction_z_nm"] == json::parse("[null,31.5]"));
+  CHECK(message["correction_nm"] == json::parse("[[-18.2,null],[7.7,null]]"));
+  CHECK_FALSE(message.contains("z_nm"));
+
+  History history;
+  for (const double t_s : {1.0, 2.0, 11.0, 21.0}) {
+    Sample sample = sample_at(t_s, 1);
+    if (t_s < 10) sample.correction_z_nm = 7 * t_s;
+    history.add(sample);
+  }
+  CHECK(history.whole()["min"]["correction_z_nm"] == json::parse("[7.0,null]"));
+  CHECK(history.whole()["max"]["correction_z_nm"] == json::parse("[14.0,null]"));
+  CHECK_FALSE(history.whole()["min"].contains("z_nm"));
+}
+
 TEST_CASE("a page is shown at most a frame each 50 ms, and slow cameras whole") {
   SampleSieve fast;
   int shown = 0;
@@ -314,11 +336,13 @@ TEST_CASE("what is not known to observe acts") {
   CHECK(only_observes(json::parse(R"({"command":"status"})")));
   CHECK(only_observes(json::parse(R"({"command":"place","show":"a"})")));
   CHECK(only_observes(json::parse(R"({"command":"exposure"})")));
+  CHECK(only_observes(json::parse(R"({"command":"calibration","axes":"z"})")));
   for (const char* acts :
        {R"({"command":"lock"})", R"({"command":"markers","find":true})",
         R"({"command":"markers","find":false})", R"({"command":"markers","add":[]})",
         R"({"command":"exposure","gain_db":0})", R"({"command":"status","show":1})",
         R"({"command":"place","show":"a","save":"b"})", R"({"command":"tomorrow"})",
+        R"({"command":"calibrate","axes":"z"})", R"({"command":"status","axes":"z"})",
         R"({"command":7})", R"({})"})
     CHECK_FALSE(only_observes(json::parse(acts)));
 }
