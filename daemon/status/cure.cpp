@@ -172,6 +172,7 @@ std::string cure_of(const LockTrouble& t) {
     case LockState::Fault:
       return "the log says what failed; `driftctl reset`, then lock again";
     case LockState::Idle:
+      if (!t.while_idle.empty()) return t.while_idle;
       if (!t.at_start.empty()) return "lock.at_start waits: " + t.at_start;
       return t.lock.reason == LockReason::ReferenceTimeout ? of_reference(t) : "";
     default:

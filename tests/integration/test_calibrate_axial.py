@@ -2,6 +2,7 @@
 """Calibrating z by its stage: of a sample behind a lens of which the configuration knows no curve, judged by the truth."""
 from __future__ import annotations
 
+import re
 import unittest
 
 from harness import BIN, SOURCE, new_rig
@@ -109,6 +110,33 @@ class CalibrateAxial(unittest.TestCase):
             self.assertIn("back", over["text"])
             self.assertIsNone(over["result"])
             self.assertLess(abs(self.stage_nm() - before), 1)
+
+    def test_a_daemon_that_ends_in_mid_sweep_leaves_the_stage_and_the_next_one_says_so(self):
+        self.start()
+        before = self.stage_nm()
+        self.begin(range_nm=300)
+        self.wait_far_from(before)
+        self.rig.daemon.kill()
+        at = self.stage_nm() - before
+        said = r"the end of driftd interrupted a calibration of z \d.* ago: its stage was told last to be ([+-]\d+) nm from where it began"
+        for _ in range(2):  # it is known for as long as nothing is done about it
+            self.rig.start_daemon(self.file)
+            self.rig.daemon.wait_for("calibration: the end of driftd interrupted")
+            told = re.search(said, self.rig.daemon.text())
+            self.assertAlmostEqual(float(told[1]), at, delta=30)
+            self.rig.sleep(2)
+            self.assertRegex(self.rig.status()["axial"]["warning"], said)
+            self.assertAlmostEqual(self.stage_nm() - before, at, delta=1)
+            self.rig.daemon.kill()
+        self.rig.start_daemon(self.file)
+        self.rig.wait_until(lambda s: s["markers"]["used"] and s["camera"]["rate_hz"], "measured")
+        self.begin(range_nm=100)
+        self.wait_over()
+        self.assertNotIn("interrupted a calibration", self.rig.status()["axial"]["warning"])
+        self.rig.daemon.kill()
+        self.rig.start_daemon(self.file)
+        self.rig.sleep(1)
+        self.assertNotIn("interrupted a calibration", self.rig.daemon.text())
 
     def test_the_travel_that_the_driver_tells_is_a_limit(self):
         self.start()
