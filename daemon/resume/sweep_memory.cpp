@@ -108,9 +108,8 @@ std::string SweepMemory::text() const {
   if (!left_) return {};
   const auto age = seconds_between(left_->time, SavedTime::now());
   std::string told = fmt::format(
-      "the end of driftd interrupted a calibration of z{}: its stage was told last to be {:+.0f} "
-      "nm "
-      "from where it began, and is not moved back",
+      "the end of driftd interrupted a calibration of z{}: its stage was told last to be some "
+      "{:+.0f} nm from where it began, and is not moved back",
       age ? fmt::format(" {} ago", duration_text(*age)) : "", left_->total_nm);
   if (!left_->start_nm) return told;
   told += fmt::format("; the beginning was at {:.1f} nm on its own axis (driver {})",

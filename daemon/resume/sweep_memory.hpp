@@ -34,7 +34,7 @@ class SweepMemory {
  public:
   /// Writes anew where the total has moved by so much, but never sooner than kSoonestNs.
   static constexpr double kMovedNm = 5;
-  static constexpr std::int64_t kSoonestNs = 100'000'000;
+  static constexpr std::int64_t kSoonestNs = 20'000'000;
 
   /// @param config  the one in force; without `axial.method` nothing is kept
   /// @param stage   of z

@@ -118,12 +118,12 @@ class CalibrateAxial(unittest.TestCase):
         self.wait_far_from(before)
         self.rig.daemon.kill()
         at = self.stage_nm() - before
-        said = r"the end of driftd interrupted a calibration of z \d.* ago: its stage was told last to be ([+-]\d+) nm from where it began"
+        said = r"the end of driftd interrupted a calibration of z \d.* ago: its stage was told last to be some ([+-]\d+) nm from where it began"
         for _ in range(2):  # it is known for as long as nothing is done about it
             self.rig.start_daemon(self.file)
             self.rig.daemon.wait_for("calibration: the end of driftd interrupted")
             told = re.search(said, self.rig.daemon.text())
-            self.assertAlmostEqual(float(told[1]), at, delta=30)
+            self.assertAlmostEqual(float(told[1]), at, delta=50)
             self.rig.sleep(2)
             self.assertRegex(self.rig.status()["axial"]["warning"], said)
             self.assertAlmostEqual(self.stage_nm() - before, at, delta=1)

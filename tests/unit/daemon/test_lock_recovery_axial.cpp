@@ -470,7 +470,7 @@ TEST_CASE("z that was held for longer than x and y are kept goes back alone") {
   f.hold();
   f.start_with([](SavedLock& lock) {
     lock.z->time = lock.time;
-    lock.time.wall_ns -= 25 * 3600 * 1'000'000'000;
+    lock.time.wall_ns -= std::int64_t{25} * 3600 * 1'000'000'000;
     lock.time.uptime_ns = 0;
     lock.time.boot_id = "before";
   });
