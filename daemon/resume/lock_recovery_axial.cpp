@@ -109,11 +109,13 @@ void LockRecovery::resume_axial(LockOrders* z, std::int64_t now_ns) {
   if (state != control::LockState::Idle) return axial_.reset();
   if (!axial_goes_ || z->pending()) return;
   if (axial_tried_) return offer_axial("it was not measured near enough to where it was");
-  if (const std::string waits = axial_waits_for(); axial_until_ns_ == 0 && !waits.empty()) {
+  if (const std::string waits = axial_waits_for(); !waits.empty()) {
+    axial_until_ns_ = 0;
     if (std::exchange(axial_why_, waits) != waits)
       raise(Level::Warning, "lock_interrupted", axial_offer());
     return;
   }
+  axial_why_.clear();
   if (axial_until_ns_ == 0) axial_until_ns_ = now_ns + kPatienceNs;
   const bool is_late = now_ns >= axial_until_ns_;
   try {

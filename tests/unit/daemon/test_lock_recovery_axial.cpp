@@ -138,6 +138,10 @@ TEST_CASE("z goes back after x and y that went by themselves, to the zero that i
   CHECK(order->resumption->carried_nm.x == 10 - 30);
   CHECK(order->resumption->drift_nm.x == 25);
   f.turn();
+  CHECK(f.run->interrupted.asks_axial());  // until it holds
+  f.z().lock.state = LockState::Locked;
+  f.measure({30, -40});
+  f.turns(2);
   CHECK_FALSE(f.run->interrupted.asks_axial());
 }
 
@@ -280,8 +284,10 @@ TEST_CASE("z that is held on where x and y are lost is gone back to as it was he
     CHECK(f.is_written([](const SavedLock& l) { return l.lost && !l.z; }));
   }
   SECTION("not where it took another zero since") {
+    f.z().lock.state = LockState::Referencing;
     f.tell_zero(kZeroNm - 40);
-    f.turn();
+    f.measure({30, -40});
+    f.turns(2);
     CHECK_THAT(f.refusal(), contains("too few markers have the reference of z"));
   }
   SECTION("not by the references of another curve, which no marker is given") {
@@ -445,10 +451,11 @@ TEST_CASE("z that is held beside an offer is kept with it, as it is now") {
       f.run->memory.write_last();
       CHECK(f.is_written([](const SavedLock& l) { return l.z->total_nm == -71; }));
     }
-    SECTION("and not once a command has forgotten all") {
+    SECTION("and alone once a command has forgotten x and y") {
       f.run->interrupted.forget();
       f.run->memory.write_last();
-      CHECK(f.until([&] { return !f.kept(); }));
+      f.turns(2);
+      CHECK(f.is_written([](const SavedLock& l) { return l.of_z_alone; }));
     }
     SECTION("not once it is unlocked, which the loop has not obeyed yet") {
       CHECK_THAT(f.run->interrupted.end_axial(), contains("z of lock 3"));
@@ -468,6 +475,7 @@ TEST_CASE("z that is held beside an offer is kept with it, as it is now") {
 TEST_CASE("z that was held for longer than x and y are kept goes back alone") {
   Fixture f;
   f.hold();
+  REQUIRE(f.is_written([](const SavedLock& l) { return l.z.has_value(); }));
   f.start_with([](SavedLock& lock) {
     lock.z->time = lock.time;
     lock.time.wall_ns -= std::int64_t{25} * 3600 * 1'000'000'000;
