@@ -8,10 +8,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "support/source_dir.hpp"
 #include "tests/bench/stillness/bound.hpp"
+#include "tests/bench/stillness/in_order.hpp"
 #include "tests/bench/stillness/measures.hpp"
 #include "tests/bench/stillness/pilot.hpp"
 #include "tests/bench/stillness/run.hpp"
@@ -25,6 +27,7 @@ using driftd::simulator::FaultKind;
 struct Options {
   int seeds = 5;
   double hours = 0.1;
+  int jobs = 1;
   bool acquaint = false;
 };
 
@@ -113,19 +116,27 @@ void false_alarms(const std::vector<World>& worlds, const std::string& law,
   std::printf("\nthe stage follows, %s, %d locks of %.0f s in each world\n", law.c_str(), locks,
               kLockS);
   int alarms = 0;
-  for (World world : worlds) {
+  const auto world_of = [&](int i) -> const World& {
+    return worlds[static_cast<std::size_t>(i / locks)];
+  };
+  const auto seed_of = [&](int i) { return 1001 + i % locks; };
+  const auto make = [&](int i) {
+    World world = world_of(i);
     world.judgement.seconds = kLockS;
     world.judgement.left_out_at_s.clear();
     world.belief.range_limit_nm = 1e6;
-    for (int seed = 1; seed <= locks; ++seed) {
-      const Flight flight = fly(world, law, static_cast<std::uint64_t>(1000 + seed));
-      alarms += flight.alarms;
-      if (flight.alarms > 0)
-        std::printf("%s, seed %d: %s\n", world.title.c_str(), 1000 + seed,
-                    flight.alarm_looks.c_str());
-    }
-    std::fflush(stdout);
-  }
+    const Flight flight = fly(world, law, static_cast<std::uint64_t>(seed_of(i)));
+    return std::tuple(i, flight.alarms, std::string(flight.alarm_looks));
+  };
+  in_order(locks * static_cast<int>(worlds.size()), options.jobs, make,
+           [&](const std::tuple<int, int, std::string>& flown) {
+             const auto& [i, found, looks] = flown;
+             alarms += found;
+             if (found > 0)
+               std::printf("%s, seed %d: %s\n", world_of(i).title.c_str(), seed_of(i),
+                           looks.c_str());
+             std::fflush(stdout);
+           });
   std::printf("%d alarms in %.1f h\n", alarms,
               locks * kLockS / 3600 * static_cast<double>(worlds.size()));
 }
@@ -137,6 +148,8 @@ int main(int argc, char** argv) {
   CLI::App app{"The lock of z: stillness, faults and false alarms"};
   app.add_option("--seeds", options.seeds)->check(CLI::Range(1, 1000));
   app.add_option("--hours", options.hours, "of each world, for false alarms");
+  app.add_option("--jobs", options.jobs, "of the locks for false alarms, at a time")
+      ->check(CLI::Range(1, 1024));
   app.add_flag("--acquaint", options.acquaint, "a lock by auto gets to know its stage first");
   CLI11_PARSE(app, argc, argv);
   try {

@@ -109,7 +109,7 @@ TEST_CASE("a stage that was just found out and turns round is found within frame
     world.command({0, far_nm}, -1);
     world.see({});
   }
-  CHECK(far_nm <= 24);
+  CHECK(far_nm <= 30);
   CHECK(world.verdict.looks == StageLooks::Reversed);
 }
 
