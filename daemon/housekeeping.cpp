@@ -162,12 +162,24 @@ void Housekeeping::run() {
   sd_notify(0, "READY=1");
   while (!stop_) turn(is_asked() ? kTurnWhileAskedMs : kTurnMs);
   sd_notify(0, starts_anew_ ? "RELOADING=1" : "STOPPING=1");
+  bring_back();
+  for (const std::int64_t end_ns = monotonic_ns() + kMostWayBackNs;
+       is_coming_back() && monotonic_ns() < end_ns;)
+    turn(kTurnWhileAskedMs);
   finish();
+}
+
+void Housekeeping::bring_back() {
+  stop_ = true;
+  calibration_.bring_back();
+  sweep_.bring_back();
 }
 
 void Housekeeping::finish() {
   stop_ = true;
   refuse_pending();
+  calibration_.end_with_daemon();
+  sweep_.end_with_daemon();
   pipeline_.stop();  // seconds, where the camera does not answer
   refuse_pending();
   collect();

@@ -61,6 +61,10 @@ class Housekeeping {
   // What run() does, for whoever has a clock of their own (tests/virtual).
   void start();
   void turn(int patience_ms);  ///< negative: commands wait
+  /// A stage that is calibrated goes back to its start before finish(), as long as there is time.
+  void bring_back();
+  bool is_coming_back() const noexcept { return calibration_.is_moving() || sweep_.is_moving(); }
+  static constexpr std::int64_t kMostWayBackNs = 4'000'000'000;  ///< systemd waits for ten
   void finish();
   void reload();
   /// After run(): what ended it is that driftd is to start anew.

@@ -55,8 +55,8 @@ std::string AxialSweep::own_reason(const StageRun& run) const {
   const auto& own = static_cast<const SweepRun&>(run);
   const auto& places = own.record().plan().places();
   return fmt::format(
-      "{} not seen for several frames in a row, near {:+.0f} nm: sweep less far "
-      "(--range-nm), or give more light",
+      "{} not seen for several frames in a row, told to be near {:+.0f} nm: sweep less far "
+      "(--range-nm), or give more light; or the stage is elsewhere, see its driver",
       config_.axial.method == AxialMethod::Reflection ? "the spot was" : "most markers were",
       places[std::min(own.places_done(), places.size() - 1)].z_nm);
 }
@@ -119,25 +119,38 @@ double AxialSweep::seconds_of(const control::SweepPlan& plan) const {
 }
 
 /// Room for the least sweep, and steps that are neither too few nor too many.
-void AxialSweep::check_room(const control::SweepSettings& settings) const {
+void AxialSweep::check_room(const SweepRequest& request,
+                            const control::SweepSettings& settings) const {
   using Plan = control::SweepPlan;
-  if (settings.range_nm < Plan::kLeastRangeNm)
+  constexpr std::size_t kFewest = Plan::kFewestSteps / 2, kMost = Plan::kMostSteps / 2;
+  const double fewest = kFewest, most = kMost;
+  const double least_nm = std::max(Plan::kLeastRangeNm, fewest * settings.step_nm);
+  if (settings.range_nm < least_nm && !request.range_nm) {
+    const double room_nm = std::max(0.0, room_beside_nm());
+    const double smaller_nm = std::floor((room_nm - Plan::approach_nm(0)) / fewest);
+    const bool helps =
+        room_nm >= Plan::kLeastRangeNm + Plan::approach_nm(0) && smaller_nm < settings.step_nm;
     throw CommandRefused{
         Refusal::Refused,
-        fmt::format("a sweep takes the sample {:g} nm each way at least, {:g} nm with the way to "
-                    "its first place; {:.0f} nm are left by axial.range_limit_nm ({:g} nm), "
-                    "axial.travel_limit_nm ({:g} nm){}",
-                    Plan::kLeastRangeNm, Plan::kLeastRangeNm + Plan::approach_nm(settings.step_nm),
-                    std::max(0.0, room_beside_nm()), config_.axial.range_limit_nm,
-                    config_.axial.travel_limit_nm,
-                    travel() ? " and what the stage's driver tells of its travel" : "")};
+        fmt::format(
+            "in steps of {:g} nm a sweep takes the sample {:g} nm each way at least, {:g} "
+            "nm with the way to its first place; {:.0f} nm are left by "
+            "axial.range_limit_nm ({:g} nm), axial.travel_limit_nm ({:g} nm){}: {}a larger "
+            "limit, or the stage nearer to the middle of its travel",
+            settings.step_nm, least_nm, least_nm + Plan::approach_nm(settings.step_nm), room_nm,
+            config_.axial.range_limit_nm, config_.axial.travel_limit_nm,
+            travel() ? " and what the stage's driver tells of its travel" : "",
+            helps ? fmt::format("steps of {:.0f} nm or less (--step-nm), ", smaller_nm) : "")};
+  }
   const double places = settings.range_nm / settings.step_nm;
-  constexpr std::size_t kFewest = Plan::kFewestSteps / 2, kMost = Plan::kMostSteps / 2;
-  if (places < static_cast<double>(kFewest) || places > static_cast<double>(kMost))
+  if (places < fewest || places > most)
     throw CommandRefused{
         Refusal::BadRequest,
-        fmt::format("a range of {:g} nm has {:.0f} steps of {:g} nm each way, allowed are {} to {}",
-                    settings.range_nm, places, settings.step_nm, kFewest, kMost)};
+        fmt::format("a range of {:g} nm (--range-nm) has {:.0f} steps of {:g} nm (--step-nm) each "
+                    "way, allowed are {} to {}: steps of {:.3g} to {:.3g} nm",
+                    settings.range_nm, places, settings.step_nm, kFewest, kMost,
+                    std::max(Plan::kLeastStepNm, settings.range_nm / most),
+                    std::min(Plan::kMostStepNm, settings.range_nm / fewest))};
 }
 
 void AxialSweep::check_suits(const control::SweepPlan& plan) const {
@@ -146,9 +159,10 @@ void AxialSweep::check_suits(const control::SweepPlan& plan) const {
   const double range_nm = plan.settings().range_nm;
   const double allowed_nm =
       room_beside_nm() - control::SweepPlan::approach_nm(plan.settings().step_nm);
-  const std::string helps = allowed_nm < control::SweepPlan::kLeastRangeNm
-                                ? ""
-                                : fmt::format("; {:.0f} nm each way are possible", allowed_nm);
+  const std::string helps =
+      allowed_nm < control::SweepPlan::kLeastRangeNm
+          ? ""
+          : fmt::format("; {:.0f} nm each way are possible (--range-nm)", allowed_nm);
   for (const double nm : {stage_nm, -stage_nm}) {
     const auto passed =
         limit_passed(config_.axial, nm, loop.z.travelled_nm.x + loop.z.total_nm.x + nm);
@@ -179,7 +193,7 @@ void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t 
   const bool by_spot = config_.axial.method == AxialMethod::Reflection;
   check_may_begin(!by_spot);
   const control::SweepSettings settings = settings_for(request);
-  check_room(settings);
+  check_room(request, settings);
   control::SweepPlan plan(settings);
   check_suits(plan);
   const double seconds = std::round(seconds_of(plan));

@@ -40,7 +40,7 @@ class AxialSweep final : public RunningCalibration {
 
  private:
   control::SweepSettings settings_for(const SweepRequest& request) const;
-  void check_room(const control::SweepSettings& settings) const;
+  void check_room(const SweepRequest& request, const control::SweepSettings& settings) const;
   void check_suits(const control::SweepPlan& plan) const;
   double seconds_of(const control::SweepPlan& plan) const;
   double room_beside_nm() const;

@@ -66,11 +66,34 @@ void RunningCalibration::stop(const Answer& answer) {
   if (phase_ != Phase::Moving)
     throw CommandRefused{Refusal::Refused, fmt::format("no calibration moves the stage{}",
                                                        is_axial() ? " of z" : "")};
-  LoopCommand command{.kind = LoopCommand::Kind::StopCalibration};
-  command.group = group_;
-  if (!loop_.send(std::move(command)))
+  if (!send_stop())
     throw CommandRefused{Refusal::Timeout, "the tracking loop does not take commands"};
   answer(Reply{});
+}
+
+bool RunningCalibration::send_stop() {
+  LoopCommand command{.kind = LoopCommand::Kind::StopCalibration};
+  command.group = group_;
+  return loop_.send(std::move(command)).has_value();
+}
+
+void RunningCalibration::bring_back() {
+  ends_with_daemon_ = is_moving() && send_stop();
+}
+
+void RunningCalibration::end_with_daemon() {
+  if (!under_way()) return;
+  if (phase_ == Phase::Fitting)
+    return conclude(Phase::Failed, "driftd ended before it was evaluated; " + place_);
+  const control::Vec2 at_nm = report().total_nm;
+  conclude(Phase::Failed,
+           is_axial()
+               ? fmt::format("driftd ended before the stage of z was back: it was left at {:+.1f} "
+                             "nm from its start",
+                             at_nm.x)
+               : fmt::format("driftd ended before the stage was back: it was left at ({:+.1f}, "
+                             "{:+.1f}) nm from its start",
+                             at_nm.x, at_nm.y));
 }
 
 void RunningCalibration::turn() {
@@ -96,7 +119,7 @@ std::string RunningCalibration::reason_of(const StageRun& run) const {
     case CalibrationEnd::Complete:
       return {};
     case CalibrationEnd::Stopped:
-      return "it was stopped by command";
+      return ends_with_daemon_ ? "driftd was told to end" : "it was stopped by command";
     case CalibrationEnd::Unlocked:
       return "it was ended by `unlock`";
     case CalibrationEnd::MarkersChanged:

@@ -44,6 +44,11 @@ class RunningCalibration {
 
   /// The stage goes back to its start. @throws CommandRefused when nothing is under way
   void stop(const Answer& answer);
+  /// driftd ends: the stage goes back to its start, where one is moved.
+  void bring_back();
+  bool is_moving() const noexcept { return phase_ == Phase::Moving; }
+  /// driftd has ended: what was under way is told, with where the stage was left.
+  void end_with_daemon();
   /// What `calibration` replies: number, phase, progress, text and, in the end, the result.
   nlohmann::json progress() const;
   void turn();
@@ -86,6 +91,7 @@ class RunningCalibration {
  private:
   bool is_axial() const noexcept { return group_ == AxisGroup::Axial; }
   bool under_way() const noexcept { return phase_ == Phase::Moving || phase_ == Phase::Fitting; }
+  bool send_stop();
   std::string reason_of(const StageRun& run) const;
   void collect(std::unique_ptr<StageRun> given_back);
   void conclude(Phase phase, std::string text);
@@ -96,6 +102,7 @@ class RunningCalibration {
   AxisGroup group_;
   std::uint64_t number_ = 0;
   Phase phase_ = Phase::None;
+  bool ends_with_daemon_ = false;
   std::string text_;
   std::string place_;  ///< of the stage, once a run has come back
   nlohmann::json result_;

@@ -55,6 +55,12 @@ class CalibrateAxial(unittest.TestCase):
         while abs(self.stage_nm() - before_nm) < 100:
             self.assertLess(self.rig.now_ns(), end_ns, self.calibration())
 
+    def wait_done(self, share: float) -> None:
+        end_ns = self.rig.now_ns() + 60e9
+        while self.calibration()["progress"] < share:
+            self.assertLess(self.rig.now_ns(), end_ns)
+            self.rig.sleep(0.1)
+
     def driftctl(self, *arguments):
         return self.rig.run_program([BIN / "driftctl", "--config", self.file, *arguments], answer_s=0.5)
 
@@ -102,7 +108,7 @@ class CalibrateAxial(unittest.TestCase):
                                    ("stage_stuck", {"axes": "z", "seconds": 4}, "the stage stood still|went no farther than")):
             before = self.stage_nm()
             self.begin(range_nm=300, step_nm=25, frames=20)
-            self.wait_far_from(before)
+            self.wait_done(0.3)
             self.rig.fault(fault, **fields)
             over = self.wait_over()
             self.assertEqual(over["phase"], "refused", over)
@@ -155,7 +161,8 @@ class CalibrateAxial(unittest.TestCase):
         self.rig.client.request("stage", **report)
         with self.assertRaises(Exception) as refused:
             self.begin()
-        self.assertIn("a sweep takes the sample 50 nm each way at least", str(refused.exception))
+        self.assertIn("in steps of 25 nm a sweep takes the sample 75 nm each way at least, 135 nm with the way to its first place; "
+                      "70 nm are left by axial.range_limit_nm (2000 nm)", str(refused.exception))
         report["axes"] = [axis]
         self.rig.client.request("stage", **report)
         self.assertEqual(self.begin()["range_nm"], 140)
@@ -176,6 +183,7 @@ class CalibrateAxial(unittest.TestCase):
         drop_in.mkdir()  # no file can take its place
         ran = self.driftctl("calibrate", "z", "--range-nm", "300", "--write", "--yes")
         self.assertNotEqual(ran.returncode, 0)
+        self.assertEqual(self.calibration()["phase"], "none")
         self.assertEqual((self.file.read_text(), curve.read_text()), (old, "# the one before\n"))
         self.assertEqual(sorted(p.name for p in self.file.parent.glob("*.z-curve*")), [curve.name])
         drop_in.rmdir()
@@ -186,6 +194,45 @@ class CalibrateAxial(unittest.TestCase):
         self.assertIn("the one before is", ran.stderr)
         self.assertEqual([p.read_text() for p in self.file.parent.glob(curve.name + ".before-*")], ["# the one before\n"])
         self.assertIn(curve.name, drop_in.read_text())
+
+    def test_where_results_go_is_checked_before_the_stage_moves(self):
+        self.start()
+        folder = self.file.parent / "curve.svg"
+        folder.mkdir()
+        for output, why in ((self.file.parent / "none" / "c.yaml", "is no folder"), ("/proc/c.yaml", "cannot write /proc/c.yaml"),
+                            (folder.with_suffix(".yaml"), "cannot write " + str(folder))):
+            ran = self.driftctl("calibrate", "z", "-o", output)
+            self.assertNotEqual(ran.returncode, 0)
+            self.assertIn(why, ran.stderr)
+        ran = self.driftctl("calibrate", "z", "-o", folder.with_suffix(".yaml"), "--write", "--yes")
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn(str(folder), ran.stderr)
+        self.assertEqual(self.calibration()["phase"], "none")
+        self.assertFalse(folder.with_suffix(".yaml").exists())
+
+    def test_limits_that_leave_no_room_are_named_with_what_helps(self):
+        self.start(range_limit_nm=125)
+        with self.assertRaises(Exception) as refused:
+            self.begin()
+        for words in ("75 nm each way at least, 135 nm with", "125 nm are left by axial.range_limit_nm (125 nm)",
+                      "steps of 21 nm or less (--step-nm)"):
+            self.assertIn(words, str(refused.exception))
+        self.assertEqual(self.begin(step_nm=21)["range_nm"], 65)
+        self.begin(stop=True)
+        self.wait_over()
+
+    def test_what_was_edited_meanwhile_stays(self):
+        self.start(changed(WORLD, *CALM))
+        text = self.file.read_text()
+        self.assertIn("delay_us: 2500", text)
+        edited = text.replace("delay_us: 2500", "gain: -1.5, delay_us: 2500")
+        self.file.write_text(edited)  # and not reloaded
+        ran = self.driftctl("calibrate", "z", "--range-nm", "300", "--write", "--yes")
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("has an axial.stage.gain of -1.5, and driftd made the sweep with 1", ran.stderr)
+        self.assertEqual(self.file.read_text(), edited)
+        self.assertEqual(list(self.file.parent.glob("*.z-curve*")), [])
+        self.assertFalse(self.file.with_name(self.file.name + ".d").exists())
 
     def test_stopped_or_without_light_the_stage_goes_back(self):
         self.start()
@@ -207,6 +254,30 @@ class CalibrateAxial(unittest.TestCase):
         self.assertEqual(over["phase"], "failed")
         self.assertIn("not seen", over["text"])
         self.assertLess(abs(self.stage_nm() - before), 1)
+
+    def test_where_driftd_ends_in_mid_sweep_the_stage_goes_back_first_or_it_says_where_it_is(self):
+        for axial, words in (({}, "calibration of z stopped: driftd was told to end; the stage of z "),
+                             ({"rate_limit_nm_per_s": 15}, r"driftd ended before the stage of z was back: it was left at -\d")):
+            with self.subTest(axial), new_rig() as self.rig:
+                self.start(changed(WORLD, *CALM), **axial)
+                before = self.stage_nm()
+                self.begin(range_nm=300 if not axial else 100)
+                self.wait_far_from(before)
+                self.rig.daemon.stop()
+                self.assertRegex(self.rig.daemon.text(), words)
+                self.assertEqual(abs(self.stage_nm() - before) < 1, not axial)
+
+    def test_unlock_leaves_the_stage_and_tells_where(self):
+        self.start(changed(WORLD, *CALM))
+        before = self.stage_nm()
+        self.begin(range_nm=300)
+        self.wait_far_from(before)
+        self.rig.client.request("unlock", axes="z")
+        over = self.wait_over()
+        self.assertEqual(over["phase"], "stopped")
+        left = re.fullmatch(r"it was ended by `unlock`; the stage of z was left at (.*) nm from its start", over["text"])
+        self.assertTrue(left, over["text"])
+        self.assertAlmostEqual(float(left[1]), self.stage_nm() - before, delta=3)
 
     def test_it_is_refused_where_it_cannot_be(self):
         self.start()

@@ -123,6 +123,12 @@ void Lab::kill_daemon() {
 
 void Lab::end_daemon(bool in_order) {
   if (!service_) throw std::invalid_argument("no daemon runs");
+  if (in_order) {
+    service_->bring_back();
+    for (const std::int64_t end_ns = time_.now_ns() + daemon::Housekeeping::kMostWayBackNs;
+         service_->is_coming_back() && time_.now_ns() < end_ns;)
+      advance(kTurnNs);
+  }
   camera_->release();
   release_corrections();
   time_.wake_all();

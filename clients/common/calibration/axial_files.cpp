@@ -3,6 +3,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -107,20 +108,58 @@ void check_values(const CalibrationFile& file, const KeyValues& values,
   }
 }
 
+/// What is to be written, and the method and gain that the sweep was made with, are as they were.
+/// @throws std::runtime_error naming all that are not
+void check_not_edited(const CalibrationFile& file, const config::Config& before,
+                      const nlohmann::json& result, const KeyValues& values) {
+  const config::Config now = config::load(file.config);
+  std::vector<std::string> keys = {"axial.method", "axial.stage.gain"};
+  for (const auto& [key, value] : values)
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  std::vector<std::string> edited;
+  for (const std::string& key : keys) {
+    const config::Option& option = *config::find_option(key);
+    const std::string was = to_yaml(option, option.get(before)),
+                      is = to_yaml(option, option.get(now));
+    if (was != is) edited.push_back(fmt::format("{} from {} to {}", key, was, is));
+  }
+  if (!edited.empty())
+    throw std::runtime_error(
+        fmt::format("{} was edited while the sweep was made, {}: nothing was written over it. "
+                    "Reload driftd and sweep again, or take the change back",
+                    file.config.string(), fmt::join(edited, ", ")));
+  const auto swept_with = result.at("stage_gain").get<double>();
+  if (now.axial_stage.gain != swept_with)
+    throw std::runtime_error(
+        fmt::format("{} has an axial.stage.gain of {:g}, and driftd made the sweep with {:g}: "
+                    "nothing was written over it. Reload driftd and sweep again",
+                    file.config.string(), now.axial_stage.gain, swept_with));
+}
+
 }  // namespace
+
+void check_curve_writable(const CalibrationFile& file, const fs::path& curve) {
+  constexpr std::size_t kMostBytes = 1U << 20U;  // a picture of many markers has fewer
+  for (const fs::path& one : {curve, fs::path(curve).replace_extension(".svg")}) {
+    if (fs::exists(one) && !fs::is_regular_file(one))
+      throw std::runtime_error("cannot write " + one.string() + ": it is no file");
+    check_replaceable(one, file.config, kMostBytes);
+  }
+}
 
 fs::path curve_beside(const fs::path& config) {
   return fs::absolute(config).parent_path() / (config.stem().string() + ".z-curve.yaml");
 }
 
-std::vector<std::string> write_sweep(const CalibrationFile& file, const nlohmann::json& result,
-                                     const fs::path& curve) {
+std::vector<std::string> write_sweep(const CalibrationFile& file, const config::Config& before,
+                                     const nlohmann::json& result, const fs::path& curve) {
   const CurveTexts texts = curve_texts(result);
   const bool has_curve = !curve.empty() && !texts.curve.empty();
   const bool beside = curve.parent_path() == fs::absolute(file.config).parent_path();
   const KeyValues values =
       curve.empty() ? gain_by_curve(result)
                     : axial_values(result, beside ? curve.filename().string() : curve.string());
+  check_not_edited(file, before, result, values);
   Replaced replaced(file.config);
   try {
     if (has_curve) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
@@ -36,6 +37,20 @@ void write_plainly(const fs::path& file, const std::string& text) {
   std::ofstream out(file, std::ios::binary);
   out << text;
   if (!out.flush()) throw std::runtime_error("cannot write " + file.string());
+}
+
+fs::path picture_beside(const fs::path& curve) {
+  return fs::path(curve).replace_extension(".svg");
+}
+
+/// Before the stage is moved. Leaves nothing behind.
+void check_plainly_writable(const fs::path& file) {
+  const bool is_new = !fs::exists(file);
+  const bool opens = std::ofstream(file, std::ios::binary | std::ios::app).good();
+  std::error_code ignored;
+  if (opens && is_new) fs::remove(file, ignored);
+  if (!opens)
+    throw std::runtime_error("cannot write " + file.string() + "; the stage did not move");
 }
 
 void check_usage(const CommonOptions& common, const AxialOptions& options) {
@@ -73,10 +88,19 @@ void calibrate(const CommonOptions& common, const AxialOptions& options) {
   StopSignal stop;
   CommandClient client = client_of(common);
   std::optional<CalibrationFile> file;
+  config::Config before;
+  const fs::path curve = options.keep_curve       ? fs::path()
+                         : options.output.empty() ? curve_beside(common.config)
+                                                  : fs::absolute(options.output);
   if (options.write) {
     const json status = client.request({{"command", "status"}}).body.value("status", json());
     file =
         checked_calibration_file(common.config, kAxialFile, "driftctl calibrate z --write", status);
+    before = config::load(common.config);
+    if (!curve.empty() && before.axial.by_widths()) check_curve_writable(*file, curve);
+  } else if (!options.output.empty()) {
+    for (const fs::path& one : {options.output, picture_beside(options.output)})
+      check_plainly_writable(one);
   }
   const json word =
       run_calibration(client, stop, {fields_of(options)},
@@ -92,7 +116,7 @@ void calibrate(const CommonOptions& common, const AxialOptions& options) {
   const bool asks = !options.yes && is_answerable();
   if (!file && !options.output.empty() && !texts.curve.empty()) {
     write_plainly(options.output, texts.curve);
-    write_plainly(fs::path(options.output).replace_extension(".svg"), texts.picture);
+    write_plainly(picture_beside(options.output), texts.picture);
     (void)control::read_curve_file(options.output);
     fmt::print(stderr, "Written to {} and its .svg, and read back.\n", options.output.string());
   }
@@ -101,10 +125,7 @@ void calibrate(const CommonOptions& common, const AxialOptions& options) {
     fmt::print(stderr, "Nothing was written.\n");
     return;
   }
-  const fs::path curve = options.keep_curve       ? fs::path()
-                         : options.output.empty() ? curve_beside(common.config)
-                                                  : fs::absolute(options.output);
-  for (const std::string& line : write_sweep(*file, result, curve))
+  for (const std::string& line : write_sweep(*file, before, result, curve))
     fmt::print(stderr, "{}\n", line);
 }
 

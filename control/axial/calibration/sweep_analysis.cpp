@@ -49,10 +49,10 @@ class WidthSweep {
         fits_(record, context, stage) {}
 
   void measure() {
-    see_light();
     const PlaceLooks seen = fits_.looks();
     check_followed(record_, stage_, seen,
                    context_.method == AxialMethod::Astigmatic ? kWayTold : kWayToldOneWidth);
+    see_light();
     check_moved(seen);
     const ZStackBeads beads = fits_.beads_of_steps();
     CalibrationSettings settings{
@@ -118,7 +118,8 @@ class WidthSweep {
                              record_.markers()));
     if (changes.empty())
       fail_sweep(CalibrationFault::Light,
-                 "at the end of the sweep no marker was seen any more that had been at its begin");
+                 "at the end of the sweep no marker was seen any more that had been at its begin: "
+                 "the light went, or the stage is elsewhere than it was told");
     findings_.light_change = median(std::move(changes));
   }
 
@@ -128,8 +129,9 @@ class WidthSweep {
     if (std::abs(change) > kMostLightChange)
       fail_sweep(CalibrationFault::Light,
                  fmt::format("the markers became {:.0f} % {} from the first visit of the start to "
-                             "the last, allowed are {:g} %: they bleach, or the lamp or the "
-                             "exposure changed; less light, a shorter sweep",
+                             "the last, allowed are {:g} %: they bleach, the lamp or the exposure "
+                             "changed, or the stage is elsewhere than it was told; less light, a "
+                             "shorter sweep",
                              100 * std::abs(change), change > 0 ? "brighter" : "dimmer",
                              100 * kMostLightChange));
   }
@@ -148,11 +150,12 @@ class WidthSweep {
       most = std::max(most, moved->change);
       if (moved->change > std::max(kStillPx, kStillSds * moved->sd)) return;
     }
-    fail_sweep(CalibrationFault::Still,
-               fmt::format("the widths of the markers changed by {:.3f} px over {:g} nm, no more "
-                           "than noise: the stage of z does not move the sample. Does its driver "
-                           "run, follow the topic `axial`, and have the right axis?",
-                           most, 2 * range));
+    fail_sweep(
+        CalibrationFault::Still,
+        fmt::format("the widths of the markers changed by {:.3f} px over {:g} nm, no more "
+                    "than noise: the stage of z does not move the sample, or stopped soon. "
+                    "Does its driver run, follow the topic `axial`, and have the right axis?",
+                    most, 2 * range));
   }
 
   /// By the curve, the markers' heights taken out.
@@ -261,16 +264,14 @@ class WidthSweep {
       std::vector<double> moved;
       for (std::size_t k = 0; k < made.beads.size(); ++k) {
         const MarkerAtPlace& m = record_.at(p, made.beads[k]);
-        const int early = m.frames - m.late_frames;
-        if (m.late_frames == 0 || early == 0 || !(m.variance_x_px2 > 0)) continue;
+        const auto change = fits_.moved_at(p, made.beads[k]);
+        if (!change || !(m.variance_x_px2 > 0)) continue;
         const double at = z + made.heights_nm[k];
-        const double x = m.late_x_px / m.late_frames - (m.sigma_x_px - m.late_x_px) / early;
-        const double y = m.late_y_px / m.late_frames - (m.sigma_y_px - m.late_y_px) / early;
         const double sx = made.curve.sigma_x_px_per_nm(at), sy = made.curve.sigma_y_px_per_nm(at);
         const bool two = made.curve.method() == AxialMethod::Astigmatic && m.variance_y_px2 > 0;
         const double wx = 1 / m.variance_x_px2, wy = two ? 1 / m.variance_y_px2 : 0;
         const double gain = sx * sx * wx + sy * sy * wy;
-        if (gain > 0) moved.push_back((sx * x * wx + sy * y * wy) / gain);
+        if (gain > 0) moved.push_back((sx * change->x * wx + sy * change->y * wy) / gain);
       }
       if (moved.empty()) continue;
       const double here = (part == SweepPart::Up ? 1 : -1) * median(moved);
@@ -359,7 +360,9 @@ class WidthSweep {
     try {
       return calibrate_axial(beads, settings);
     } catch (const CalibrationError& error) {
-      if (beads.saturated == 0) throw;
+      if (beads.saturated == 0)
+        fail_sweep(error.fault, std::string(error.what()) +
+                                    "; or the stage did not go where it was told: see its driver");
       fail_sweep(error.fault,
                  fmt::format("{} of {} images of markers were saturated, less light or a shorter "
                              "exposure helps; of the others: {}",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A sweep in the course of time: whether the stage kept following, whether the sample jumped, how
-// far x and y go with z, and whether the start looks again as it did. Pure; any thread.
+// A sweep in the course of time: whether the sample jumped, how far x and y go with z, and whether
+// the start looks again as it did. Pure; any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,6 @@
 #include "control/axial/calibration/sweep_stage.hpp"
 
 namespace driftd::control {
-
-/// What a place looks like, in pixels: both widths, or where the reflected spot is.
-struct PlaceLook {
-  Vec2 px{};
-  double sd_px = 0;
-};
-using PlaceLooks = std::vector<std::optional<PlaceLook>>;
-
-/// @param least_way_nm  of the sample, on which the look must change
-/// @throws CalibrationError where the stage stood still on a part of its way
-void check_followed(const SweepRecord& record, const SweepStage& stage, const PlaceLooks& looks,
-                    double least_way_nm);
 
 /// @param value  where the sample is along an axis, less what z makes of that; nm
 /// @throws CalibrationError where it jumped

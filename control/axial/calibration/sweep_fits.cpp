@@ -43,6 +43,14 @@ BeadFit SweepFits::fit_at(std::initializer_list<std::size_t> places, std::size_t
   return fit;
 }
 
+std::optional<Vec2> SweepFits::moved_at(std::size_t place, std::size_t marker) const {
+  const MarkerAtPlace& m = record_.at(place, marker);
+  const int early = m.frames - m.late_frames;
+  if (m.late_frames == 0 || early == 0) return std::nullopt;
+  return Vec2{m.late_x_px / m.late_frames - (m.sigma_x_px - m.late_x_px) / early,
+              m.late_y_px / m.late_frames - (m.sigma_y_px - m.late_y_px) / early};
+}
+
 ZStackBeads SweepFits::beads_of_steps() const {
   ZStackBeads beads;
   beads.beads = record_.markers();
@@ -100,18 +108,22 @@ PlaceLooks SweepFits::looks() const {
   }
   PlaceLooks looks(places_.size());
   for (std::size_t p = 0; p < places_.size(); ++p) {
-    std::vector<double> x, y;
+    std::vector<double> x, y, moved_x, moved_y;
     double variance = 0;
     for (std::size_t i = 0; i < record_.markers(); ++i) {
       const BeadFit fit = fit_at({p}, i);
       if (!fit.fitted) continue;
+      if (const auto moved = moved_at(p, i))
+        moved_x.push_back(moved->x), moved_y.push_back(two ? moved->y : 0);
       x.push_back(fit.sigma_x_px - means[i].x / counts[i]);
       y.push_back(two ? fit.sigma_y_px - means[i].y / counts[i] : 0);
       variance += std::max(fit.variance.x_px2, two ? fit.variance.y_px2 : 0);
     }
     if (!places_[p].is_measured() || x.empty()) continue;
     const double sd = kMedianSd * std::sqrt(variance) / static_cast<double>(x.size());
-    looks[p] = PlaceLook{{middle(std::move(x)), middle(std::move(y))}, sd};
+    looks[p] = PlaceLook{.px = {middle(std::move(x)), middle(std::move(y))}, .sd_px = sd};
+    if (!moved_x.empty())
+      looks[p]->moved_px = {middle(std::move(moved_x)), middle(std::move(moved_y))};
   }
   return looks;
 }

@@ -5,10 +5,11 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <optional>
 #include <vector>
 
 #include "control/axial/calibration/axial_calibration.hpp"
-#include "control/axial/calibration/sweep_course.hpp"
+#include "control/axial/calibration/sweep_following.hpp"
 
 namespace driftd::control {
 
@@ -22,6 +23,8 @@ class SweepFits {
 
   /// The marker's mean over all frames of these places.
   [[nodiscard]] BeadFit fit_at(std::initializer_list<std::size_t> places, std::size_t marker) const;
+  /// Its widths in the second half of the time there less those in the first, px; nothing: too few.
+  [[nodiscard]] std::optional<Vec2> moved_at(std::size_t place, std::size_t marker) const;
   /// Of each step up and down together: hysteresis and a steady drift cancel.
   [[nodiscard]] ZStackBeads beads_of_steps() const;
   /// The ways up and down, in the order of where the sample was.

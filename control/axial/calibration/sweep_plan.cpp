@@ -7,9 +7,11 @@
 namespace driftd::control {
 namespace {
 
-/// A stage's backlash is taken up in so much of a way.
+/// The last part of a way to a place, and how far beyond its range a sweep begins.
 constexpr double kApproachNm = 60, kApproachSteps = 2;
-constexpr int kStepsToReturn = 10, kTimesAtStart = 3;
+/// The start is visited twice on each way, and at least and at most after so many steps.
+constexpr int kLeastStepsToReturn = 10, kMostStepsToReturn = 20, kParts = 3;
+constexpr int kTimesAtStart = 3;
 
 }  // namespace
 
@@ -20,7 +22,10 @@ double SweepPlan::approach_nm(double step_nm) noexcept {
 SweepPlan::SweepPlan(const SweepSettings& settings) : settings_(settings) {
   const double step = settings.step_nm;
   const int half = static_cast<int>(std::floor(settings.range_nm / step + 1e-9));
+  const int to_return =
+      std::clamp((2 * half + kParts) / kParts, kLeastStepsToReturn, kMostStepsToReturn);
   const double before = approach_nm(step);
+  const double end_nm = std::max(half * step, settings.check_nm) + before;
   const auto place = [&](double z_nm, SweepPart part, int at = 0) {
     const bool is_step = part == SweepPart::Up || part == SweepPart::Down;
     const int times = part == SweepPart::Approach ? 0 : is_step ? 1 : kTimesAtStart;
@@ -28,27 +33,38 @@ SweepPlan::SweepPlan(const SweepSettings& settings) : settings_(settings) {
         {z_nm, part, static_cast<std::size_t>(at), times * settings.frames_per_place});
     farthest_nm_ = std::max(farthest_nm_, std::abs(z_nm));
   };
+  // From the end of the way, and the last of it by itself, so that the stage has settled.
+  const auto approach = [&](double z_nm, double side) {
+    place(side * end_nm, SweepPart::Approach);
+    if (std::abs(z_nm + side * before) < end_nm) place(z_nm + side * before, SweepPart::Approach);
+  };
   const auto visit_start = [&] {
-    place(-before, SweepPart::Approach);
+    approach(0, -1);
     place(0, SweepPart::Start);
   };
   visit_start();
   for (int i = -half; i <= half; ++i) {
     const int done = i + half;
-    if (done > 0 && done % kStepsToReturn == 0) visit_start();
-    if (done % kStepsToReturn == 0) place(i * step - before, SweepPart::Approach);
+    if (done > 0 && done % to_return == 0) visit_start();
+    if (done % to_return == 0) {
+      // The start was reached from below, and so is what lies above it.
+      if (i <= 0)
+        approach(i * step, -1);
+      else if (i * step > before)
+        place(i * step - before, SweepPart::Approach);
+    }
     place(i * step, SweepPart::Up, done);
   }
   visit_start();
   for (int i = half; i >= -half; --i) {
     const int done = half - i;
-    if (done > 0 && done % kStepsToReturn == 0) visit_start();
-    if (done % kStepsToReturn == 0) place(i * step + before, SweepPart::Approach);
+    if (done > 0 && done % to_return == 0) visit_start();
+    if (done % to_return == 0) approach(i * step, 1);
     place(i * step, SweepPart::Down, i + half);
   }
   visit_start();
   place(settings.check_nm, SweepPart::Check);
-  place(-settings.check_nm - before, SweepPart::Approach);
+  approach(-settings.check_nm, -1);
   place(-settings.check_nm, SweepPart::Check);
   place(0, SweepPart::Start);
   steps_ = 2 * static_cast<std::size_t>(half) + 1;

@@ -2,8 +2,9 @@
 // The places that a calibration of z takes the sample to, one after another: up through the range
 // and down through it, and every few steps to its start, which tells how it drifts meanwhile; then
 // two steps that the new curve is to read, and the start. Every place but those of the way down is
-// reached from below, so that what the stage has of hysteresis lies in the difference between up
-// and down alone. Immutable; any thread.
+// reached from the lowest place of the sweep without turning, those of the way down from the
+// highest: what the stage has of hysteresis then lies in the difference between up and down alone,
+// however long a way it takes to build up. Immutable; any thread.
 #pragma once
 
 #include <cstddef>

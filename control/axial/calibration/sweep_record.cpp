@@ -29,6 +29,11 @@ void SweepRecord::add(std::size_t place, const SweepFrame& frame) noexcept {
     ++visit.spot_frames;
     visit.spot_px = {visit.spot_px.x + frame.spot_px.x, visit.spot_px.y + frame.spot_px.y};
     visit.spot_variance += frame.spot_variance_px2;
+    if (is_late) {
+      ++visit.late_spot_frames;
+      visit.late_spot_px = {visit.late_spot_px.x + frame.spot_px.x,
+                            visit.late_spot_px.y + frame.spot_px.y};
+    }
   }
   FitUnits units = frame.units;
   const bool gain_known = units.gain_e_per_adu > 0;

@@ -34,6 +34,8 @@ struct SweepVisit {
   int spot_frames = 0;
   Vec2 spot_px{};            ///< sum: the reflected spot's place
   double spot_variance = 0;  ///< sum, px^2, of one axis
+  int late_spot_frames = 0;  ///< in the second half of the time there
+  Vec2 late_spot_px{};
 };
 
 /// One frame of a place, as far as it tells.

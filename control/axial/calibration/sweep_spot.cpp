@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "control/axial/calibration/sweep_course.hpp"
+#include "control/axial/calibration/sweep_following.hpp"
 #include "control/axial/calibration/sweep_stage.hpp"
 
 namespace driftd::control {
@@ -14,6 +15,35 @@ namespace {
 constexpr double kSpotSeenShare = 0.5;  ///< of the frames of a place
 constexpr double kSpotStillPx = 0.02, kSpotStillSds = 8;
 constexpr double kMostOffLineNm = 10;
+
+/// In the second half of the time there less the first.
+Vec2 moved_at(const SweepVisit& visit) {
+  const int early = visit.spot_frames - visit.late_spot_frames;
+  if (visit.late_spot_frames == 0 || early == 0) return {};
+  const auto along = [&](double Vec2::*axis) {
+    const double late = visit.late_spot_px.*axis;
+    return late / visit.late_spot_frames - (visit.spot_px.*axis - late) / early;
+  };
+  return {along(&Vec2::x), along(&Vec2::y)};
+}
+
+/// How far the stage still moved along its way.
+void judge_settling(const SweepStage& stage, const std::vector<SweepPlace>& places,
+                    const PlaceLooks& looks, Vec2 px_per_nm) {
+  const double squared = px_per_nm.x * px_per_nm.x + px_per_nm.y * px_per_nm.y;
+  double sum = 0, squares = 0, count = 0;
+  for (std::size_t p = 0; p < places.size(); ++p) {
+    const SweepPart part = places[p].part;
+    if (!looks[p] || (part != SweepPart::Up && part != SweepPart::Down)) continue;
+    const Vec2 px = looks[p]->moved_px;
+    const double here =
+        (part == SweepPart::Up ? 1 : -1) * (px.x * px_per_nm.x + px.y * px_per_nm.y) / squared;
+    sum += here, squares += here * here, ++count;
+  }
+  if (count < 4) return;
+  const double mean = sum / count;
+  stage.check_settling(mean, std::sqrt(std::max(squares / count - mean * mean, 0.0) / count));
+}
 
 }  // namespace
 
@@ -70,14 +100,16 @@ void measure_spot(const SweepRecord& record, const SweepStage& stage, SweepFindi
     if (seen(p)) {
       const SweepVisit& visit = record.visit(p);
       const double n = visit.spot_frames;
-      looks[p] =
-          PlaceLook{{visit.spot_px.x / n, visit.spot_px.y / n}, std::sqrt(visit.spot_variance) / n};
+      looks[p] = PlaceLook{.px = {visit.spot_px.x / n, visit.spot_px.y / n},
+                           .sd_px = std::sqrt(visit.spot_variance) / n,
+                           .moved_px = moved_at(visit)};
     }
   check_followed(record, stage, looks, 0);
   check_unbroken(record, stage, "z", [&](std::size_t p) -> std::optional<double> {
     if (!read[p]) return std::nullopt;
     return read[p]->z_nm - places[p].z_nm;
   });
+  judge_settling(stage, places, looks, {x->per_nm, y->per_nm});
   stage.judge(read);
   // What is left of the places about the line, less hysteresis and drift.
   const std::vector<double> drift = stage.drift_of(read);

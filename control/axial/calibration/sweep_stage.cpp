@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/dense_solver.hpp"
+#include "base/median.hpp"
 #include "control/axial/calibration/sweep_course.hpp"
 
 namespace driftd::control {
@@ -20,6 +21,8 @@ constexpr double kMostHysteresisNm = 10, kMostStageTiltNmPerUm = 50, kMostLockSd
 constexpr double kHysteresisWithinNm = 150;
 constexpr double kLeastSettlingNm = 0.5, kSettlingSds = 3;
 constexpr double kTiltSds = 2;
+/// Up against down is otherwise than elsewhere by so much, and so many standard deviations.
+constexpr double kLeastOddNm = 15, kOddSds = 5, kSdOfMedian = 1.4826;
 /// Steps at the end are read within so much, and such a share, and noise.
 constexpr double kCheckNm = 2, kCheckShare = 0.04, kSds = 4;
 
@@ -165,6 +168,53 @@ std::vector<double> SweepStage::drift_of(const PlaceReadings& read) const {
   return drift;
 }
 
+/// Drift goes from one visit of the start to the next.
+void SweepStage::check_starts(const PlaceReadings& read) const {
+  std::vector<std::size_t> starts = places_of(SweepPart::Start);
+  std::erase_if(starts, [&](std::size_t p) { return !read[p]; });
+  for (std::size_t k = 1; k + 1 < starts.size(); ++k) {
+    const std::size_t before = starts[k - 1], here = starts[k], after = starts[k + 1];
+    const double share = (seconds(here) - seconds(before)) / (seconds(after) - seconds(before));
+    const double between = read[before]->z_nm + share * (read[after]->z_nm - read[before]->z_nm);
+    const double off_nm = read[here]->z_nm - between;
+    if (std::abs(off_nm) <
+        kLeastOddNm + kOddSds * std::hypot(read[here]->sd_nm, read[after]->sd_nm))
+      continue;
+    fail_sweep(CalibrationFault::Stuck,
+               fmt::format("{:.1f} s after the sweep began its start was read {:+.0f} nm off what "
+                           "was read there before and after: either the stage had stuck on its "
+                           "way there, or the sample was pushed. See what the stage's driver "
+                           "says, and sweep again when it is calm",
+                           seconds(here), off_nm));
+  }
+}
+
+/// Hysteresis is alike from place to place, and nothing at the ends of the way.
+void SweepStage::check_alike(const std::vector<Apart>& all) const {
+  std::vector<double> values, off;
+  for (const Apart& one : all) values.push_back(one.nm);
+  const double usual = median(values);
+  for (const double nm : values) off.push_back(std::abs(nm - usual));
+  const double spread = kSdOfMedian * median(off);
+  const Apart* worst = nullptr;
+  double worst_nm = 0;
+  for (const Apart& one : all) {
+    const double odd_nm =
+        std::abs(one.nm - std::clamp(one.nm, std::min(usual, 0.0), std::max(usual, 0.0)));
+    if (odd_nm < kLeastOddNm + kOddSds * std::hypot(spread, one.sd_nm) || odd_nm < worst_nm)
+      continue;
+    worst = &one, worst_nm = odd_nm;
+  }
+  if (worst == nullptr) return;
+  fail_sweep(CalibrationFault::Stuck,
+             fmt::format("near {:+.0f} nm the way down was read {:+.0f} nm from the way up, "
+                         "elsewhere {:+.1f}, {:.1f} and {:.1f} s after the sweep began: either the "
+                         "stage stuck there for a moment, or the sample was pushed. See what the "
+                         "stage's driver says, and sweep again when it is calm",
+                         places_[worst->up].z_nm, worst->nm, usual, seconds(worst->up),
+                         seconds(worst->down)));
+}
+
 void SweepStage::judge(const PlaceReadings& read) const {
   const std::vector<double> drift = drift_of(read);
   std::vector<std::size_t> starts = places_of(SweepPart::Start);
@@ -172,10 +222,12 @@ void SweepStage::judge(const PlaceReadings& read) const {
   findings_.drift_nm_per_s = drift[starts.back()] / (seconds(starts.back()) - seconds(starts[0]));
   const std::vector<std::size_t> up = steps_of(SweepPart::Up), down = steps_of(SweepPart::Down);
   double sum = 0, squares = 0, count = 0;
+  std::vector<Apart> all;
   for (std::size_t s = 0; s < up.size(); ++s) {
     if (!read[up[s]] || !read[down[s]]) continue;
-    if (std::abs(places_[up[s]].z_nm) > kHysteresisWithinNm) continue;
     const double apart = read[down[s]]->z_nm - drift[down[s]] - (read[up[s]]->z_nm - drift[up[s]]);
+    all.push_back({up[s], down[s], apart, std::hypot(read[up[s]]->sd_nm, read[down[s]]->sd_nm)});
+    if (std::abs(places_[up[s]].z_nm) > kHysteresisWithinNm) continue;
     sum += apart, squares += apart * apart, ++count;
   }
   if (std::abs(findings_.drift_nm_per_s) > context_.max_drift_nm_per_s)
@@ -187,13 +239,13 @@ void SweepStage::judge(const PlaceReadings& read) const {
     fail_sweep(CalibrationFault::Stopped, "too few places were read both upwards and downwards");
   const double hysteresis = sum / count;
   findings_.hysteresis_nm = hysteresis;
+  check_starts(read);
+  check_alike(all);
   // What the drift's course leaves is shared by the steps between two visits of the start.
   const double shared = std::max(1.0, count / static_cast<double>(starts.size()));
   findings_.hysteresis_sd_nm =
       std::sqrt(std::max(squares / count - hysteresis * hysteresis, 0.0) * shared / count);
-  const bool still_moved = findings_.settling_nm > kLeastSettlingNm &&
-                           findings_.settling_nm > kSettlingSds * findings_.settling_sd_nm;
-  if (std::abs(hysteresis) > kMostHysteresisNm && still_moved) fail_unsettled();
+  if (std::abs(hysteresis) > kMostHysteresisNm && still_moved()) fail_unsettled();
   if (std::abs(hysteresis) > kMostHysteresisNm)
     fail_sweep(
         CalibrationFault::Hysteresis,
@@ -215,7 +267,7 @@ void SweepStage::check_steps(const PlaceReadings& read) const {
     if (!read[p] || !read[starts.front()])
       fail_sweep(CalibrationFault::Check,
                  fmt::format("the step of {:+g} nm at the end was not read: the markers or the "
-                             "spot were not seen well enough",
+                             "spot were not seen well enough, or the stage was elsewhere",
                              told));
     const double z = read[p]->z_nm - drift[p] - read[starts.front()]->z_nm;
     (told > 0 ? findings_.check_up_nm : findings_.check_down_nm) = z;
@@ -244,6 +296,17 @@ void SweepStage::check_settling(double moved_nm, double sd_nm) const {
   findings_.settling_nm = moved_nm;
   findings_.settling_sd_nm = sd_nm;
   if (std::abs(moved_nm) > kMostSettlingNm + kSds * sd_nm) fail_unsettled();
+  if (still_moved())
+    findings_.warnings.push_back(fmt::format(
+        "at its places the stage still moved on, by {:+.1f} +- {:.1f} nm from the first half of "
+        "the time there to the second: it is slower than axial.stage says, and hysteresis has it. "
+        "It rested {:.0f} ms before: a longer --settle helps",
+        moved_nm, sd_nm, 1e3 * record_.plan().settings().settle_s));
+}
+
+bool SweepStage::still_moved() const {
+  return std::abs(findings_.settling_nm) > kLeastSettlingNm &&
+         std::abs(findings_.settling_nm) > kSettlingSds * findings_.settling_sd_nm;
 }
 
 void SweepStage::check_noise() const {

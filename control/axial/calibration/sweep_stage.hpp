@@ -81,6 +81,14 @@ class SweepStage {
   /// Where the sample was in x or y at a place.
   PlaceValue lateral_of(double Vec2::*axis) const;
   [[noreturn]] void fail_unsettled() const;
+  bool still_moved() const;
+  /// A height on both ways: what was read down less up.
+  struct Apart {
+    std::size_t up = 0, down = 0;  ///< places
+    double nm = 0, sd_nm = 0;
+  };
+  void check_alike(const std::vector<Apart>& all) const;
+  void check_starts(const PlaceReadings& read) const;
 
   const SweepRecord& record_;
   const SweepContext& context_;

@@ -13,6 +13,7 @@
 #include <random>
 #include <sstream>
 
+#include "clients/common/calibration/axial_files.hpp"
 #include "clients/common/replace_file.hpp"
 #include "config/drop_ins.hpp"
 #include "config/options.hpp"
@@ -419,6 +420,40 @@ TEST_CASE("a file that somebody else changes meanwhile is left alone") {
                     contains("was changed by somebody else"));
   CHECK(read(file) == "theirs");
   CHECK(lab.names() == Names{"lab.yaml", "lab.yaml.d", "lab.yaml.d/stage-calibration.yaml"});
+}
+
+TEST_CASE("what a sweep of z is to keep is not written over what was edited meanwhile") {
+  const std::string section = "axial:\n  method: reflection\n  reflection: {x_px: 60, y_px: 60}\n";
+  const Lab lab(section + "  stage: {gain: 1}\n");
+  CalibrationFile file = lab.file();
+  file.name = "axial-calibration.yaml";
+  const config::Config before = config::load(lab.main());
+  nlohmann::json result = {{"stage_gain", 1.0},
+                           {"reflection", {{"nm_per_px", 33.0}, {"angle_deg", 2.0}}}};
+  SECTION("nothing was") {
+    CHECK_NOTHROW(write_sweep(file, before, result, lab.path() / "curve.yaml"));
+    CHECK(config::load(lab.main()).reflection.nm_per_px == 33);
+    return;
+  }
+  SECTION("the gain, after the sweep had begun") {
+    write(lab.main(), section + "  stage: {gain: -1.5}\n");
+    CHECK_THROWS_WITH(
+        write_sweep(file, before, result, lab.path() / "curve.yaml"),
+        contains("was edited while the sweep was made, axial.stage.gain from 1 to -1.5"));
+  }
+  SECTION("the gain, before, without a reload") {
+    result["stage_gain"] = 2.0;
+    CHECK_THROWS_WITH(write_sweep(file, before, result, lab.path() / "curve.yaml"),
+                      contains("has an axial.stage.gain of 1, and driftd made the sweep with 2"));
+  }
+  SECTION("the slope") {
+    write(lab.main(), section + "  stage: {gain: 1}\n" + "# \n");
+    fs::create_directory(lab.folder());
+    write(lab.folder() / "hand.yaml", "axial: {reflection: {nm_per_px: 40}}\n");
+    CHECK_THROWS_WITH(write_sweep(file, before, result, lab.path() / "curve.yaml"),
+                      contains("axial.reflection.nm_per_px from 0 to 40"));
+  }
+  CHECK_FALSE(fs::exists(file.path()));
 }
 
 }  // namespace driftd::clients

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "control/axial/axial_estimator.hpp"
@@ -34,14 +35,47 @@ struct SweepWorld {
   double jump_nm = 0, jump_x_nm = 0;  ///< it is pushed, after jump_s
   double jump_s = 0;
   // The stage.
-  double gain = 1, hysteresis_nm = 0, tilt_x_nm_per_um = 0, tilt_y_nm_per_um = 0;
+  double gain = 1, tilt_x_nm_per_um = 0, tilt_y_nm_per_um = 0;
+  double hysteresis_nm = 0;  ///< down less up
+  double hysteresis_reach_nm =
+      0;  ///< the way after a turn on which it builds up; 0: of that length
+  double slew_nm_per_s = 1e9;
   double time_constant_s = 0, uneven_nm = 0,
          slip_nm = 0;                         ///< the slip: before the steps at the end
   double stuck_s = 1e9, stuck_until_s = 1e9;  ///< it stands still meanwhile
   double end_nm = 1e9;                        ///< of its travel upwards
+  double reversed_s = 1e9;                    ///< it goes the other way from then on
   AxialMethod method = AxialMethod::Astigmatic;
   int roi_px = 13;
   std::uint64_t seed = 1;
+};
+
+/// The stage of a world: what it is told goes through play, its speed, and a first-order lag.
+class SweepStageModel {
+ public:
+  explicit SweepStageModel(const SweepWorld& world) : world_(world) {}
+
+  /// Told to be there for a while that ends at `seconds`.
+  void step(double told_nm, double seconds, double took_s) {
+    if (seconds >= world_.reversed_s && !reversed_at_nm_) reversed_at_nm_ = told_nm;
+    const bool is_stuck = seconds >= world_.stuck_s && seconds <= world_.stuck_until_s;
+    if (is_stuck) return;
+    const double x = world_.gain * (reversed_at_nm_ ? 2 * *reversed_at_nm_ - told_nm : told_nm);
+    const double reach =
+        world_.hysteresis_reach_nm > 0 ? world_.hysteresis_reach_nm : world_.hysteresis_nm;
+    play_nm_ = std::clamp(play_nm_, x - reach / 2, x + reach / 2);
+    const double lost = reach > 0 ? world_.hysteresis_nm * (play_nm_ - x) / reach : 0;
+    const double aim = std::min(x + lost, world_.end_nm), most = world_.slew_nm_per_s * took_s;
+    slewed_nm_ += std::clamp(aim - slewed_nm_, -most, most);
+    const double left = world_.time_constant_s > 0 ? std::exp(-took_s / world_.time_constant_s) : 0;
+    at_nm_ = slewed_nm_ + left * (at_nm_ - slewed_nm_);
+  }
+  double at_nm() const noexcept { return at_nm_; }
+
+ private:
+  const SweepWorld& world_;
+  double play_nm_ = 0, slewed_nm_ = 0, at_nm_ = 0;
+  std::optional<double> reversed_at_nm_;
 };
 
 class SweepBench {
@@ -68,39 +102,38 @@ class SweepBench {
 
   SweepRecord record(const SweepSettings& settings) {
     SweepRecord record(SweepPlan(settings), markers_.size());
-    double seconds = 0, told = 0, at = 0, walked = 0;
+    double seconds = 0, told = 0, walked = 0;
     walked_x_ = 0;
+    SweepStageModel stage(world_);
     const auto& places = record.plan().places();
     std::size_t checks = 0;
     for (std::size_t p = 0; p < places.size(); ++p) {
       const SweepPlace& place = places[p];
-      const double before = at, way_s = std::abs(place.z_nm - told) / kNmPerS;
       if (place.part == SweepPart::Check) ++checks;
-      told = place.z_nm;
-      // Play: the stage follows the edge of its backlash.
-      const double half = world_.hysteresis_nm / 2;
-      if (seconds < world_.stuck_s || seconds > world_.stuck_until_s)
-        at = std::min(std::clamp(at, world_.gain * told - half, world_.gain * told + half),
-                      world_.end_nm);
+      const double way_s = std::abs(place.z_nm - told) / kNmPerS;
       const double took_s = way_s + settings.settle_s;
+      const int ticks = static_cast<int>(std::ceil(took_s * kFramesHz));
+      const double from = told;
+      for (int tick = 1; tick <= ticks; ++tick) {
+        const double share = std::min(1.0, tick * took_s / ticks / std::max(way_s, 1e-9));
+        told = from + share * (place.z_nm - from);
+        stage.step(told, seconds + tick * took_s / ticks, took_s / ticks);
+      }
+      told = place.z_nm;
       const double slip = checks > 0 ? world_.slip_nm : 0;
       walked += world_.walk_nm * std::sqrt(took_s) * random_.normal();
       walked_x_ += world_.walk_x_nm * std::sqrt(took_s) * random_.normal();
       seconds += took_s;
-      if (!place.is_measured()) continue;
       const double uneven = place.step % 2 == 1 ? world_.uneven_nm : 0;
       for (int frame = 0; frame < place.frames; ++frame) {
         seconds += 1 / kFramesHz;
+        stage.step(told, seconds, 1 / kFramesHz);
         walked += world_.walk_nm * std::sqrt(1 / kFramesHz) * random_.normal();
         walked_x_ += world_.walk_x_nm * std::sqrt(1 / kFramesHz) * random_.normal();
         const double jumped = seconds > world_.jump_s ? world_.jump_nm : 0;
-        const double since_s = settings.settle_s + (frame + 1) / kFramesHz;
-        const double left = world_.time_constant_s > 0
-                                ? (before - at) * std::exp(-since_s / world_.time_constant_s)
-                                : 0;
         const double z =
-            at + left + slip + uneven + jumped + walked + world_.drift_nm_per_s * seconds;
-        add_frame(record, p, seconds, z, at);
+            stage.at_nm() + slip + uneven + jumped + walked + world_.drift_nm_per_s * seconds;
+        add_frame(record, p, seconds, z, stage.at_nm());
       }
     }
     return record;
