@@ -265,8 +265,7 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
   const auto axes = axes_of(request, axial_.has_value());
   if (axes && !axes->xy) {
     places_.give_up_axial();
-    interrupted_.end_axial();
-    return axial_->lock.unlock(std::move(answer), now_ns);
+    return axial_->lock.unlock(telling(interrupted_.end_axial(), std::move(answer)), now_ns);
   }
   places_.give_up();
   const bool with_z = axes ? axes->z : axial_.has_value();
@@ -290,7 +289,8 @@ void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
   if (z_waits && lock_.is_engaged()) {
     places_.give_up_axial();
     axial_->lock.reset(std::move(answer), now_ns);
-    return interrupted_.forget_axial();
+    interrupted_.forget_axial();
+    return;
   }
   answer = telling(interrupted_.name(), std::move(answer));
   if (z_waits) {

@@ -79,10 +79,11 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
       camera_network_(events_),
       stage_(config_, session_, pipeline_.ports(), loop_, events_),
       z_stage_(config_, session_, pipeline_.ports(), loop_, events_, AxisGroup::Axial),
-      memory_(config_, session_, camera_, loop_, stage_, events_,
+      memory_(config_, session_, camera_, loop_, stage_, z_stage_, events_,
               [this] { return markers_.sizes(); }),
       stage_memory_(config_, camera_, loop_, stage_, events_),
-      interrupted_(config_, memory_, camera_, loop_, stage_, events_,
+      sweep_memory_(config_, loop_, z_stage_, events_),
+      interrupted_(config_, memory_, camera_, loop_, stage_, z_stage_, events_,
                    [this](AxisGroup group) { return pipeline_.publisher().has_driver(group); }),
       markers_(config_, pipeline_.chosen(), camera_, loop_, events_, &interrupted_),
       exposure_(config_, pipeline_.source(), camera_, loop_, markers_, events_,
@@ -192,6 +193,7 @@ void Housekeeping::finish() {
 void Housekeeping::start() {
   interrupted_.take(memory_.recall());
   stage_memory_.recall();
+  sweep_memory_.recall();
   pipeline_.start(config_);
   raw_frames_.begin(pipeline_.ports().raw_frames);
   camera_.look();
@@ -256,6 +258,7 @@ void Housekeeping::turn(int patience_ms) {
   stage_.turn(monotonic_ns());
   z_stage_.turn(monotonic_ns());
   stage_memory_.turn();
+  sweep_memory_.turn(monotonic_ns());
   places_.turn(monotonic_ns());
   const bool is_asked_first = interrupted_.asks() || places_.was_asked() || markers_.are_chosen();
   lock_.hold_back_at_start(is_asked_first);
@@ -438,10 +441,14 @@ nlohmann::json Housekeeping::status() {
        .markers_chosen = markers_.are_chosen(),
        .pattern = pattern_json(pattern_.change()),
        .axial = axial_json(loop, config_,
-                           counters.connected && loop.is_current(loop.tracked_ns, monotonic_ns())),
+                           counters.connected && loop.is_current(loop.tracked_ns, monotonic_ns()),
+                           sweep_memory_.text()),
        .axial_held = config_.axial.hold,
        .axial_max_jump_nm = config_.axial.max_jump_nm,
        .axial_at_start_waits = z_lock_.waits_for(),
+       .axial_waits = places_.axial_waits(),
+       .axial_idle =
+           places_.axial_left().empty() ? interrupted_.axial_offer() : places_.axial_left(),
        .axial_acquaintance =
            acquaintance_json(loop.z, stage_of(config_, AxisGroup::Axial), AxisGroup::Axial),
        .axial_driver = z_stage_.status(monotonic_ns()),

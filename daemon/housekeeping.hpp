@@ -34,6 +34,7 @@
 #include "daemon/resume/lock_recovery.hpp"
 #include "daemon/resume/lock_saver.hpp"
 #include "daemon/resume/stage_memory.hpp"
+#include "daemon/resume/sweep_memory.hpp"
 #include "daemon/stage/stage_channel.hpp"
 #include "daemon/status/pattern_watch.hpp"
 #include "daemon/status/reporter.hpp"
@@ -115,6 +116,7 @@ class Housekeeping {
   StageChannel stage_, z_stage_;
   LockSaver memory_;
   StageMemory stage_memory_;
+  SweepMemory sweep_memory_;
   LockRecovery interrupted_;
   MarkerKeeper markers_;
   Exposure exposure_;

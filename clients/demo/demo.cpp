@@ -37,15 +37,14 @@ TemporaryFolder::~TemporaryFolder() {
 
 Demo::Demo(DemoOptions options, StopSignal& stop)
     : options_(std::move(options)),
+      output_(options_.output),
       stop_(stop),
       config_(load()),
       subscriber_(
           {config_.wire.publish.front(), config_.wire.corrections.front(), sockets_.ipc("truth")},
           {}, kQueueMessages),
       daemon_commands_(config_.wire.commands.front()),
-      simulator_commands_(sockets_.ipc("control")) {
-  std::filesystem::create_directories(options_.output);
-}
+      simulator_commands_(sockets_.ipc("control")) {}
 
 /// The demo's daemon has its sockets in the demo's folder, whatever other one runs here. A file
 /// that a calibration writes beside is a copy of the demo's own.
@@ -54,7 +53,6 @@ config::Config Demo::load() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread of ours yet
   if (setenv("RUNTIME_DIRECTORY", folder, 1) != 0) throw DemoFailure("No memory.");
   if (options_.stage != nullptr) {
-    std::filesystem::create_directories(options_.output);
     const std::filesystem::path copy = options_.output / "driftd.yaml";
     std::filesystem::copy_file(options_.config, copy,
                                std::filesystem::copy_options::overwrite_existing);

@@ -18,6 +18,7 @@
 #include "clients/common/display.hpp"
 #include "clients/common/subscriber.hpp"
 #include "clients/demo/child_process.hpp"
+#include "clients/demo/claimed_folder.hpp"
 #include "clients/demo/recording.hpp"
 #include "clients/demo/report.hpp"
 #include "clients/demo/stage_rig.hpp"
@@ -55,7 +56,7 @@ class TemporaryFolder {
 
 class Demo {
  public:
-  /// @throws config::ConfigError, DemoFailure
+  /// @throws config::ConfigError, DemoFailure, std::runtime_error where another demo writes there
   Demo(DemoOptions options, StopSignal& stop);
 
   /// Everything. Returns the report; its failures say whether the lock held.
@@ -90,6 +91,7 @@ class Demo {
   std::vector<Line> truth_line() const;
 
   DemoOptions options_;
+  ClaimedFolder output_;  ///< before anything is written there
   StopSignal& stop_;
   TemporaryFolder sockets_;
   config::Config config_;  ///< its sockets in that folder

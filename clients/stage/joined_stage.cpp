@@ -65,10 +65,17 @@ void JoinedStage::read(std::span<double> nm) {
   }
 }
 
+/// What is wrong is told with the axes that it is wrong with.
+Health JoinedStage::health_of(const Part& part) {
+  Health health = part.stage->health();
+  if (!health.text.empty()) health.text = fmt::format("{}: {}", part.letters, health.text);
+  return health;
+}
+
 Health JoinedStage::health() {
-  Health worst = parts_.front().stage->health();
+  Health worst = health_of(parts_.front());
   for (std::size_t i = 1; i < parts_.size(); ++i) {
-    Health other = parts_[i].stage->health();
+    Health other = health_of(parts_[i]);
     const bool on_target = worst.on_target && other.on_target;
     const bool tells = worst.tells_on_target && other.tells_on_target;
     if (rank(other.condition) > rank(worst.condition)) std::swap(worst, other);

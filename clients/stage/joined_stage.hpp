@@ -42,10 +42,12 @@ class JoinedStage : public Stage {
   /// is told nothing.
   bool move_to(std::span<const double> nm) override;
   void read(std::span<double> nm) override;
-  /// The worst of all, with all texts.
+  /// The worst of all, with all texts, each with the axes that it is of: "xy: the servo is off".
   Health health() override;
 
  private:
+  static Health health_of(const Part& part);
+
   std::vector<Part> parts_;
   std::string letters_;
   Clock clock_;

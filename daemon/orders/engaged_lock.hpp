@@ -17,7 +17,9 @@ struct EngagedLock {
 /// Where that of z alone is not idle, it is named.
 inline EngagedLock lock_named(const LoopReport& loop, bool of_z_alone) noexcept {
   const char* state = loop.blocking_state();
-  return of_z_alone ? EngagedLock{"the lock of z", state, "driftctl unlock --axes z"}
+  const bool in_fault = loop.z.lock.state == control::LockState::Fault;  // that unlock leaves
+  return of_z_alone ? EngagedLock{"the lock of z", state,
+                                  in_fault ? "driftctl reset" : "driftctl unlock --axes z"}
                     : EngagedLock{"the lock", state, "driftctl unlock"};
 }
 

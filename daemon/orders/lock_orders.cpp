@@ -95,8 +95,10 @@ void LockOrders::calibrate(std::unique_ptr<StageRun> run, Answer answer, std::in
   if (lock_now().lock.state != LockState::Idle) {
     throw CommandRefused{
         Refusal::Refused,
-        fmt::format("{}: calibrate while it is `idle` (`driftctl unlock{}` first)", is_text(),
-                    settings_.group == AxisGroup::Axial ? " --axes z" : "")};
+        fmt::format("{}: calibrate while it is `idle` (`driftctl {}` first)", is_text(),
+                    settings_.group != AxisGroup::Axial         ? "unlock"
+                    : lock_now().lock.state == LockState::Fault ? "reset"
+                                                                : "unlock --axes z")};
   }
   at_start_over_ = true;
   LoopCommand command{.kind = Kind::Calibrate};

@@ -70,6 +70,10 @@ class Places {
   }
   /// The disk has not answered yet.
   bool is_at_disk() const noexcept { return !waiting_.empty(); }
+  /// That z is still to be locked at a place, for people; "": it is not.
+  std::string axial_waits() const;
+  /// Why z was not, until another order; "": it was, or was not to be.
+  const std::string& axial_left() const noexcept { return axial_left_; }
   /// A person has said where to lock: nothing is locked at start any more.
   bool was_asked() const noexcept { return was_asked_; }
 
@@ -101,6 +105,8 @@ class Places {
   struct Way {
     std::string name;
     std::uint64_t lock_id;
+    std::uint64_t z_lock_id = 0;  ///< 0: not ordered yet, or z does not go there
+    bool without_z = false;       ///< though the place has one, or z was to go
   };
 
   /// The part of z of a lock at a place, from the order for x and y to that for z.
@@ -146,6 +152,7 @@ class Places {
   bool was_asked_ = false;
   std::optional<Way> way_;
   std::optional<AxialPart> z_part_;
+  std::string axial_left_;
   PlaceShelf shelf_;
 };
 

@@ -76,14 +76,14 @@ bool Places::has_zero(const SavedPlace& place) const {
 
 /// Orders the lock of z, once it is measured from the place and x and y are held there.
 void Places::lock_axial(std::int64_t now_ns) {
+  if (!parts_.loop.report().z.is_idle()) axial_left_.clear();
   if (!z_part_ || z_part_->ordered) return;
   const LoopReport& loop = parts_.loop.report();
   const auto refuse = [this](const std::string& why) {
     end_axial(CommandRefused{Refusal::Refused, why});
   };
   if (!config_.axial.hold) return refuse("axial.hold is false");
-  if (now_ns >= z_part_->answer_ns)
-    answer_axial({{"waits", "z is locked once x and y hold there, and z is measured"}});
+  if (now_ns >= z_part_->answer_ns) answer_axial({{"waits", axial_waits()}});
   if (!loop.holds()) {
     if (loop.lock.state != control::LockState::Referencing) refuse("x and y are not held there");
     return;
@@ -121,6 +121,12 @@ void Places::lock_axial(std::int64_t now_ns) {
   }
 }
 
+std::string Places::axial_waits() const {
+  if (!z_part_) return {};
+  return fmt::format("z is locked once x and y hold at the place `{}`, and z is measured there",
+                     z_part_->name);
+}
+
 /// Answers for both, once.
 void Places::answer_axial(const json& of_z) {
   if (!z_part_->answer) return;
@@ -135,10 +141,12 @@ void Places::end_axial(const Outcome& outcome) {
   const std::string name = z_part_->name;
   if (const auto* refused = std::get_if<CommandRefused>(&outcome)) {
     answer_axial({{"refused", refused->text}});
-    tell("z_refused", name,
-         fmt::format("z is not locked at the place `{}`: {}", name, refused->text));
+    axial_left_ = fmt::format("z is not locked at the place `{}`: {}", name, refused->text);
+    if (way_) way_->without_z = true;
+    tell("z_refused", name, axial_left_);
   } else {
     json of_z = std::get<Reply>(outcome).fields;
+    if (way_) way_->z_lock_id = of_z.at("lock_id").get<std::uint64_t>();
     of_z["moved_z_nm"] = z_part_->moved_nm;
     answer_axial(of_z);
     tell("z_going", name,

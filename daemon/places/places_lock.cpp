@@ -67,6 +67,7 @@ void Places::lock(const std::string& name, Answer answer, std::int64_t now_ns) {
       },
       now_ns);
   was_asked_ = true;
+  axial_left_.clear();
   going_ = Going{.name = name,
                  .answer = std::move(answer),
                  .until_ns = now_ns + kMostSearchNs,
@@ -83,6 +84,7 @@ void Places::end_going(const Outcome& outcome) {
 
 void Places::give_up_axial() {
   end_axial(CommandRefused{Refusal::Refused, "`unlock` or `reset` came before"});
+  axial_left_.clear();
   if (going_) going_->leaves_z = true;
 }
 
@@ -216,6 +218,7 @@ void Places::begun(const Going& going, Vec2 moved_nm, const Outcome& outcome) {
     const char* const why = parts_.z_lock == nullptr ? "axial.method is `none`"
                             : going.leaves_z         ? "`unlock` or `reset` of z came before"
                                                      : "axial.hold is false";
+    way_->without_z = going.place.seen.z.has_value();
     told.fields["z"] = {{"left", std::string("z stays as it is: ") + why}};
     return going.answer(told);
   }
@@ -235,9 +238,16 @@ void Places::tell_arrival() {
   const LockState state = loop.lock.state;
   const bool over = state == LockState::Idle || state == LockState::Lost ||
                     state == LockState::Fault || loop.lock_id != way_->lock_id;
-  if (!over && !loop.gate.in_lock) return;
+  const bool z_is_over = way_->z_lock_id == 0 || loop.z.lock_id != way_->z_lock_id ||
+                         (!loop.z.holds() && loop.z.lock.state != LockState::Referencing);
+  const bool is_there = loop.gate.in_lock && !z_part_ && (z_is_over || loop.z.gate.in_lock);
+  if (!over && !is_there) return;
   const Way way = *std::exchange(way_, std::nullopt);
-  if (!over) tell("reached", way.name, fmt::format("the sample is at the place `{}`", way.name));
+  if (over) return;
+  const bool without_z = way.without_z || (way.z_lock_id != 0 && z_is_over);
+  tell("reached", way.name,
+       fmt::format("{} at the place `{}`{}", without_z ? "x and y are" : "the sample is", way.name,
+                   without_z ? ", z is not locked there" : ""));
 }
 
 }  // namespace driftd::daemon

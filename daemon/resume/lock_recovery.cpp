@@ -21,7 +21,6 @@ using Level = EventLog::Level;
 constexpr std::int64_t kRetryNs = 200'000'000;
 /// What the stage may have moved by since the file was written, besides what its rate allows.
 constexpr double kElsewhereNm = 100;
-constexpr const char* kReadOtherwise = "z is read otherwise than when it was held";
 constexpr double kUnwritten_s = 0.15;  ///< LockSaver::kSoonestNs, and the disk
 
 Vec2 sum(Vec2 a, Vec2 b) {
@@ -37,13 +36,6 @@ const char* axes_text(const SavedLock& lock) {
   return lock.of_z_alone ? " of z" : lock.z ? " of x, y and z" : "";
 }
 
-/// "3.2 s", "12 min", "5.4 h"
-std::string duration(double s) {
-  if (s < 100) return fmt::format("{:.1f} s", s);
-  if (s < 6000) return fmt::format("{:.0f} min", s / 60);
-  return fmt::format("{:.1f} h", s / 3600);
-}
-
 }  // namespace
 
 void LockRecovery::take(std::optional<SavedLock> saved) {
@@ -56,9 +48,14 @@ void LockRecovery::take(std::optional<SavedLock> saved) {
   if (const auto age = age_s(); age && *age > kOldest_s) {
     raise(Level::Warning, "state_ignored",
           fmt::format("the lock that was interrupted {} ago is ignored: it is older than {}",
-                      duration(*age), duration(kOldest_s)));
+                      duration_text(*age), duration_text(kOldest_s)));
+    const auto z_age = saved_->z && saved_->z->time ? age_s(*saved_->z->time) : std::nullopt;
     phase_ = Phase::None;
-    return;
+    if (!z_age || *z_age > kOldest_s) return;
+    saved_->of_z_alone = true;  // z was held since
+    saved_->lock_id = saved_->z->lock_id;
+    saved_->time = *saved_->z->time;
+    phase_ = needs_markers() ? Phase::Searching : Phase::Found;
   }
   if (saved_->of_z_alone && !saved_->z) return ignore(kReadOtherwise);
   raise(Level::Warning, "lock_interrupted", text());
@@ -74,7 +71,7 @@ void LockRecovery::take_lost() {
   phase_ = Phase::Found;
   lost_here_ = is_ours_ = true;
   since_ns_ = lock.since_ns;
-  adopted_ = 0;
+  adopted_ = followed_z_id_ = 0;
   told_found_ = stage_asked_ = false;
   asks_because_.clear();
   elsewhere_.clear();
@@ -134,7 +131,7 @@ void LockRecovery::put_aside(const std::string& why) {
 }
 
 std::string LockRecovery::forget() {
-  std::string forgotten = name();
+  std::string forgotten = axial_ ? "z of " + headline() : name();
   phase_ = Phase::None;
   axial_.reset();
   memory_.end();
@@ -174,7 +171,7 @@ void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns, LockOrders* z) {
   follow(lock, now_ns, z);
   resume_axial(z, now_ns);
   tell_spot_zero(now_ns);
-  memory_.set_offered(phase_ != Phase::None);
+  memory_.set_offered(phase_ != Phase::None ? &*saved_ : nullptr);
   memory_.set_waiting_axial(axial_);
 }
 
@@ -183,7 +180,7 @@ void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns, LockOrders* z) 
   if (loop.lock.state != LockState::Referencing && !loop.holds()) at_place_ = false;
   if (phase_ == Phase::None) take_lost();
   if (phase_ == Phase::None) return;
-  if (lost_here_) follow_axial();
+  follow_axial();
   if (!needs_markers() && !is_this_instrument()) return;
   // x and y that are locked take other references than z has.
   const bool alone = saved_->of_z_alone;
@@ -220,6 +217,8 @@ bool LockRecovery::is_this_instrument() {
 void LockRecovery::tell_resumed() {
   axial_goes_ = loop_.report().lock_id == own_lock_id_;
   axial_until_ns_ = 0;
+  axial_tried_ = false;
+  axial_why_.clear();
   const char* who = saved_->of_z_alone ? "z is " : saved_->z ? "x and y are " : "";
   raise(Level::Info, "lock_resumed",
         fmt::format("{}: {}locked again, the stage goes back to where {} held{}", headline(), who,
@@ -335,7 +334,7 @@ std::string LockRecovery::not_by_itself() const {
   if (std::string why = too_far(); !why.empty()) return why;
   const auto age = age_s();
   if (!age) return "the clock does not tell how long ago that was";
-  if (*age > kOldest_s) return "that is longer ago than " + duration(kOldest_s);
+  if (*age > kOldest_s) return "that is longer ago than " + duration_text(kOldest_s);
   if (saved_->of_z_alone) return axial_not_by_itself();
   const double moved = std::max(std::abs(moved_nm().x), std::abs(moved_nm().y));
   const double jump_nm = config_.lock.max_jump_nm;
@@ -355,14 +354,13 @@ std::string LockRecovery::not_by_itself() const {
 /// What is missing before the stage hears of a return; "" where nothing is.
 std::string LockRecovery::waits_for() const {
   const bool alone = saved_->of_z_alone;
-  if (!alone && (saved_->stage || config_.stage.require_driver)) return stage_.problem();
-  return is_heard_(alone ? AxisGroup::Axial : AxisGroup::Lateral)
-             ? ""
-             : "nobody listens to corrections yet";
+  if (alone) return axial_waits_for();
+  if (saved_->stage || config_.stage.require_driver) return stage_.problem();
+  return is_heard_(AxisGroup::Lateral) ? "" : "nobody listens to corrections yet";
 }
 
-std::optional<double> LockRecovery::age_s() const {
-  return seconds_between(saved_->time, SavedTime::now());
+std::optional<double> LockRecovery::age_s(const SavedTime& since) {
+  return seconds_between(since, SavedTime::now());
 }
 
 /// "lock 3, interrupted 12.1 s ago, before the computer was started"; "lock 3 of x, y and z, lost
@@ -371,8 +369,9 @@ std::string LockRecovery::headline() const {
   const SavedTime now = SavedTime::now();
   const auto age = seconds_between(saved_->time, now);
   return fmt::format(
-      "lock {}{}, {} {}{}", saved_->id(), axes_text(*saved_), saved_->lost ? "lost" : "interrupted",
-      age ? duration(*age) + " ago" : "at a time that the clock does not tell",
+      "lock {}{}, {} {}{}", saved_->lock_id, axes_text(*saved_),
+      saved_->lost ? "lost" : "interrupted",
+      age ? duration_text(*age) + " ago" : "at a time that the clock does not tell",
       saved_->time.boot_id == now.boot_id ? "" : ", before the computer was started");
 }
 
@@ -383,10 +382,11 @@ std::string LockRecovery::other_ways() const {
       "`driftctl lock{}` holds it where it is, `driftctl unlock{}` forgets the place", axes, axes);
 }
 
-/// How far the sample is from where it was held: "24.0 nm (x +17.8, y -16.1)"
+/// How far the sample is from where it was held: "24.0 nm (x +17.8, y -16.1) and +3.1 nm in z"
 std::string LockRecovery::where_text() const {
-  if (saved_->of_z_alone) return fmt::format("{:+.1f} nm in z", moved_z_nm());
-  return distance_text(moved_nm());
+  const std::string z = sees_axial() ? fmt::format("{:+.1f} nm in z", moved_z_nm()) : "";
+  if (saved_->of_z_alone) return z;
+  return distance_text(moved_nm()) + (z.empty() ? "" : " and " + z);
 }
 
 std::string LockRecovery::search_text() const {
@@ -425,8 +425,8 @@ std::string LockRecovery::text() const {
            (has_frames() ? "see light and focus" : kSeeCamera) +
            ". Once one does, `driftctl lock --resume" + (saved_->of_z_alone ? " --axes z" : "") +
            "` may go back there, " + other_ways() + rest;
-  std::string text = fmt::format("{}: the sample is {} from where it was held{}", headline(),
-                                 where_text(), elsewhere_);
+  std::string text = fmt::format("{}: the sample is {} from where it was held{}{}", headline(),
+                                 where_text(), axial_where(), elsewhere_);
   if (const std::string far = too_far(); !far.empty())
     return text + ". The stage may not go back: " + far + ". " + other_ways() + rest;
   const std::string ways = std::string(". `driftctl lock --resume") +
@@ -457,11 +457,11 @@ nlohmann::json LockRecovery::status() const {
     return measured && held ? nlohmann::json(nm) : nlohmann::json(nullptr);
   };
   const bool of_xy = !saved_->of_z_alone;
-  const bool of_z = saved_->z && has_zero() && loop_.report().sees_drift(AxisGroup::Axial);
+  const bool of_z = sees_axial();
   return {{"phase", kNames.at(static_cast<std::size_t>(phase_))},
           {"axes", axes_of(*saved_)},
           {"interrupted_session", saved_->session},
-          {"interrupted_lock_id", saved_->id()},
+          {"interrupted_lock_id", saved_->lock_id},
           {"age_s", age ? nlohmann::json(*age) : nlohmann::json(nullptr)},
           {"moved_x_nm", moved(of_xy, moved_nm().x)},
           {"moved_y_nm", moved(of_xy, moved_nm().y)},

@@ -30,13 +30,14 @@ class LockRecovery {
   /// @param config  the one in force
   /// @param is_heard  whether somebody subscribes to corrections of the group
   LockRecovery(const config::Config& config, LockSaver& memory, CameraWatch& camera,
-               LoopControl& loop, const StageChannel& stage, EventLog& events,
-               std::function<bool(AxisGroup)> is_heard)
+               LoopControl& loop, const StageChannel& stage, const StageChannel& z_stage,
+               EventLog& events, std::function<bool(AxisGroup)> is_heard)
       : config_(config),
         memory_(memory),
         camera_(camera),
         loop_(loop),
         stage_(stage),
+        z_stage_(z_stage),
         events_(events),
         is_heard_(std::move(is_heard)) {}
 
@@ -63,10 +64,10 @@ class LockRecovery {
   /// A command says that neither it nor the lock of this daemon is wanted any more.
   /// @returns `name()` of before
   std::string forget();
-  /// A command says that nobody goes back to z.
-  void forget_axial();
+  /// A command says that nobody goes back to z. @returns what there was: "z of lock 3, ..."
+  std::string forget_axial();
   /// The same, and that the lock of z of this daemon is over.
-  void end_axial();
+  std::string end_axial();
   /// The lock that was begun is one at a place, which goes back to what it knows by itself.
   void give_way() noexcept { at_place_ = true; }
   /// Whether it waits for its markers or its return: at start, nothing else is locked meanwhile.
@@ -89,12 +90,15 @@ class LockRecovery {
   void turn(LockOrders& lock, std::int64_t now_ns, LockOrders* z = nullptr);
   /// What there is to go back to, and how, for people; "": nothing.
   std::string offer() const { return phase_ == Phase::None ? "" : text(); }
+  /// The same of z that is to go back once x and y did.
+  std::string axial_offer() const;
   /// The object `interrupted` of `status`; null: there is none.
   nlohmann::json status() const;
 
  private:
   /// Any sample has one marker somewhere, and many two at the same distance.
   static constexpr int kFewestToTell = 3;
+  static constexpr const char* kReadOtherwise = "z is read otherwise than when it was held";
 
   enum class Phase : std::uint8_t { None, Searching, Found, Absent };
 
@@ -106,10 +110,15 @@ class LockRecovery {
   const std::optional<SavedAxial>& axial() const noexcept;
   std::string axial_limit_passed() const;
   std::string axial_not_by_itself() const;
+  std::string axial_waits_for() const;
+  std::string axial_ways() const;
+  std::string axial_where() const;
+  bool sees_axial() const noexcept;
   void tell_spot_zero(std::int64_t now_ns);
   bool has_zero() const noexcept;
   void offer_axial(const std::string& why);
-  void follow_axial() noexcept;
+  void follow_axial();
+  void keep_zeros() noexcept;
   void forget_other_z();
   void tell_axial_travel();
   void take_lost();
@@ -134,7 +143,8 @@ class LockRecovery {
   void go_back(LockOrders* lock, std::int64_t now_ns);
   std::string where_text() const;
   std::string other_ways() const;
-  std::optional<double> age_s() const;
+  static std::optional<double> age_s(const SavedTime& since);
+  std::optional<double> age_s() const { return age_s(saved_->time); }
   std::string headline() const;
   std::string too_far() const;
   std::string not_by_itself() const;
@@ -147,6 +157,7 @@ class LockRecovery {
   CameraWatch& camera_;
   LoopControl& loop_;
   const StageChannel& stage_;
+  const StageChannel& z_stage_;
   EventLog& events_;
   std::function<bool(AxisGroup)> is_heard_;
   std::optional<SavedLock> saved_;
@@ -170,6 +181,9 @@ class LockRecovery {
   std::uint64_t own_lock_id_ = 0;             ///< of the lock that goes back by itself; 0: none
   std::optional<SavedAxial> axial_;           ///< to be gone back to, while x and y are held again
   bool axial_goes_ = false;                   ///< by itself
+  bool axial_tried_ = false;                  ///< a lock of it was ordered
+  std::string axial_why_;                     ///< why it does not, or not yet; told once
+  std::uint64_t followed_z_id_ = 0;           ///< of the lock of z of this daemon that saved_ has
   std::int64_t axial_until_ns_ = 0;           ///< 0: not begun
   std::optional<double> axial_travelled_nm_;  ///< by whatever z was read; none: it is told
   std::int64_t next_zero_ns_ = 0;             ///< when the loop may be told the spot's zero again

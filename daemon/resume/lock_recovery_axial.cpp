@@ -3,8 +3,12 @@
 // Housekeeping thread, as all of lock_recovery.hpp.
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <utility>
+#include <variant>
 
 #include "daemon/orders/stage_limits.hpp"
 #include "daemon/resume/lock_recovery.hpp"
@@ -32,34 +36,66 @@ const std::optional<SavedAxial>& LockRecovery::axial() const noexcept {
 /// Of another curve, or another region, the references would be another z.
 void LockRecovery::forget_other_z() {
   if (!z_reading_.empty() && z_reading_ == axial_reading(config_)) return;
+  if (saved_->z && !saved_->of_z_alone)  // of one alone ignore() tells
+    raise(Level::Warning, "state_ignored",
+          fmt::format("z of {} is ignored: {}", headline(), kReadOtherwise));
   saved_->z.reset();
   for (SavedMarker& marker : saved_->markers)
     marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
 }
 
-void LockRecovery::forget_axial() {
+std::string LockRecovery::forget_axial() {
+  const bool waits = axial_ || (phase_ != Phase::None && saved_->z);
+  std::string forgotten = is_of_z_alone() ? name() : waits ? "z of " + headline() : "";
   axial_.reset();
-  if (!saved_ || !saved_->z) return;
+  if (!saved_ || !saved_->z) return forgotten;
   if (is_of_z_alone()) {
     phase_ = Phase::None;
     memory_.forget();
-    return;
+    return forgotten;
   }
   saved_->z.reset();
   if (phase_ != Phase::None) memory_.keep(*saved_);  // nor may a later daemon find it
+  return forgotten;
 }
 
-void LockRecovery::end_axial() {
-  forget_axial();
+std::string LockRecovery::end_axial() {
+  std::string forgotten = forget_axial();
   memory_.end_axial();
+  return forgotten;
 }
 
-/// z may be held on where x and y were lost.
-void LockRecovery::follow_axial() noexcept {
-  const LockReport& z = loop_.report().z;
-  if (!saved_->z || !z.holds() || z.lock_id != saved_->z->lock_id) return;
-  saved_->z->total_nm = z.total_nm.x;
-  saved_->z->set_nm = z.move.set_nm.x;
+/// z may be held while x and y wait to be gone back to: it then goes back to where it is held now.
+void LockRecovery::follow_axial() {
+  if (saved_->of_z_alone) return;
+  std::optional<SavedAxial> now = memory_.axial_now();
+  if (!now) return;
+  const bool in_use = is_ours_ && phase_ == Phase::Found && !replaced_ && loop_.has_taken(adopted_);
+  const bool is_followed = followed_z_id_ == now->lock_id;
+  if (!is_followed && !in_use && !(now->spot && is_ours_)) {
+    // Of other markers it knows no way back there, and the one of before leads elsewhere.
+    if (saved_->z) forget_axial();
+    return;
+  }
+  followed_z_id_ = now->lock_id;
+  z_reading_ = now->reading;
+  if (in_use) keep_zeros();
+  now->time = SavedTime::now();
+  saved_->z = std::move(now);
+}
+
+/// The markers to go back to get the references of z that they have now.
+void LockRecovery::keep_zeros() noexcept {
+  const MarkersReport& now = loop_.markers();
+  const auto entries = std::span(now.entries).first(now.count);
+  for (SavedMarker& saved : saved_->markers) {
+    const auto entry = std::ranges::find_if(
+        entries, [&](const MarkersReport::Entry& e) { return e.marker.id == saved.id; });
+    const bool is_there = entry != entries.end();
+    saved.reference.z_nm =
+        is_there ? entry->reference.z_nm : std::numeric_limits<double>::quiet_NaN();
+    saved.reference.z_variance_nm2 = is_there ? entry->reference.z_variance_nm2 : 0;
+  }
 }
 
 /// Once x and y went back by themselves, z does, too, within a while in which it has to be
@@ -67,16 +103,29 @@ void LockRecovery::follow_axial() noexcept {
 void LockRecovery::resume_axial(LockOrders* z, std::int64_t now_ns) {
   constexpr std::int64_t kPatienceNs = 5'000'000'000;
   if (!axial_) return;
-  if (!loop_.report().holds()) return axial_.reset();
-  if (z == nullptr || !z->lock_now().is_idle()) return axial_.reset();  // somebody ordered it
+  if (!loop_.report().holds() || z == nullptr) return axial_.reset();
+  const control::LockState state = z->lock_now().lock.state;
+  if (state == control::LockState::Referencing) return;  // its place is kept until it holds
+  if (state != control::LockState::Idle) return axial_.reset();
   if (!axial_goes_ || z->pending()) return;
+  if (axial_tried_) return offer_axial("it was not measured near enough to where it was");
+  if (const std::string waits = axial_waits_for(); !waits.empty()) {
+    axial_until_ns_ = 0;
+    if (std::exchange(axial_why_, waits) != waits)
+      raise(Level::Warning, "lock_interrupted", axial_offer());
+    return;
+  }
+  axial_why_.clear();
   if (axial_until_ns_ == 0) axial_until_ns_ = now_ns + kPatienceNs;
   const bool is_late = now_ns >= axial_until_ns_;
   try {
     const LockResumption resumption = axial_resumption();
     if (is_late) return offer_axial("the tracking loop does not take the order");
     if (const std::string why = axial_not_by_itself(); !why.empty()) return offer_axial(why);
-    z->lock([](const Outcome&) {}, now_ns, resumption);
+    const auto taken = [this](const Outcome& outcome) {
+      axial_tried_ = std::holds_alternative<Reply>(outcome);
+    };
+    z->lock(taken, now_ns, resumption);
   } catch (const CommandRefused& refused) {
     if (is_late) offer_axial(refused.text);
   }
@@ -84,7 +133,7 @@ void LockRecovery::resume_axial(LockOrders* z, std::int64_t now_ns) {
 
 /// Why only a command may have z go back; "" where it may by itself. It has not_by_itself()'s rule.
 std::string LockRecovery::axial_not_by_itself() const {
-  const auto age = age_s();
+  const auto age = age_s(axial()->time.value_or(saved_->time));
   if (!age) return "the clock does not tell how long ago that was";
   const double moved_nm = moved_z_nm();
   // Whether it is the same sample at all x and y have told, where they went back.
@@ -101,13 +150,53 @@ std::string LockRecovery::axial_not_by_itself() const {
 /// From now on z goes back by command alone. @param why  a part of a sentence
 void LockRecovery::offer_axial(const std::string& why) {
   axial_goes_ = false;
+  axial_why_ = why;
+  raise(Level::Warning, "lock_interrupted", axial_offer());
+}
+
+std::string LockRecovery::axial_offer() const {
+  if (!axial_) return {};
+  if (axial_goes_)
+    return axial_why_.empty() ? "" : "z goes back as soon as it is heard: " + axial_why_;
   const bool waits_at_start = config_.lock.at_start && config_.axial.hold;
-  events_.raise(Level::Warning, "lock_interrupted",
-                "z is not held again: " + why +
-                    ". `driftctl lock --resume --axes z` goes back there, `driftctl lock --axes z` "
-                    "holds it where it is, `driftctl unlock --axes z` forgets the place" +
-                    (waits_at_start ? ". Until that is decided lock.at_start waits with z" : ""),
-                nlohmann::json::object());
+  return (axial_why_.empty() ? "z was held, too, and is not held again"
+                             : "z is not held again: " + axial_why_) +
+         ". " + axial_ways() +
+         (waits_at_start ? ". Until that is decided lock.at_start waits with z" : "");
+}
+
+/// What to do about z that waits, in commands that are taken now.
+std::string LockRecovery::axial_ways() const {
+  constexpr const char* kOthers =
+      "`driftctl lock --axes z` holds it where it is, `driftctl unlock --axes z` forgets the place";
+  if (!sees_axial())
+    return std::string(
+               "Once it is measured from there, `driftctl lock --resume --axes z` may go "
+               "back there, ") +
+           kOthers;
+  const bool may_go = axial_reading(config_) == axial()->reading && axial_limit_passed().empty();
+  return (may_go ? "`driftctl lock --resume --axes z` goes back there, " : "") +
+         std::string(kOthers);
+}
+
+/// Of z beside x and y that may be gone back to, what is not said by where_text().
+std::string LockRecovery::axial_where() const {
+  if (saved_->of_z_alone || !saved_->z) return {};
+  if (!sees_axial()) return "; z is not measured from there now";
+  const std::string passed = axial_limit_passed();
+  return passed.empty() ? "" : "; z does not go back: " + passed;
+}
+
+/// Whether z is measured, from where it was held.
+bool LockRecovery::sees_axial() const noexcept {
+  return axial() && has_zero() && loop_.report().sees_drift(AxisGroup::Axial);
+}
+
+/// What is missing before the stage of z hears of a return, as waits_for() of x and y; "" where
+/// nothing is.
+std::string LockRecovery::axial_waits_for() const {
+  if (axial()->driver_reported || config_.stage.require_driver) return z_stage_.problem();
+  return is_heard_(AxisGroup::Axial) ? "" : "nobody listens to corrections of z yet";
 }
 
 LockResumption LockRecovery::axial_resumption() const {

@@ -88,13 +88,14 @@ std::string axial_reading(const config::Config& config) {
 }
 
 LockSaver::LockSaver(const config::Config& config, std::string session, CameraWatch& camera,
-                     LoopControl& loop, const StageChannel& stage, EventLog& events,
-                     std::function<MarkerSizes()> sizes)
+                     LoopControl& loop, const StageChannel& stage, const StageChannel& z_stage,
+                     EventLog& events, std::function<MarkerSizes()> sizes)
     : config_(config),
       session_(std::move(session)),
       camera_(camera),
       loop_(loop),
       stage_(stage),
+      z_stage_(z_stage),
       events_(events),
       sizes_(std::move(sizes)) {}
 
@@ -153,7 +154,7 @@ bool LockSaver::is_wanted() const {
 /// A lost lock is not over while it may be gone back to, be the lock idle after one that did not
 /// engage.
 bool LockSaver::is_over() const {
-  return loop_.report().lock.state == LockState::Idle && !offered_;
+  return loop_.report().lock.state == LockState::Idle && offered_ == nullptr;
 }
 
 /// Removes an earlier lock, which a later daemon that looks for one must not find.
@@ -169,7 +170,12 @@ void LockSaver::remove_for_good(const std::filesystem::path& file) {
 
 /// z is held, and x and y neither are nor are to be gone back to.
 bool LockSaver::holds_z_alone() const {
-  return loop_.report().is_idle() && !offered_ && held_z_id() != 0;
+  return loop_.report().is_idle() && offered_ == nullptr && held_z_id() != 0;
+}
+
+/// What is on disk of x and y stays, and z is held, whose place goes on.
+bool LockSaver::is_offered_with_z() const noexcept {
+  return offered_ != nullptr && !offered_->of_z_alone && offered_->z && held_z_id() != 0;
 }
 
 /// Remembers the set-point: a lock that is lost has none any more.
@@ -187,24 +193,38 @@ void LockSaver::turn(std::int64_t now_ns) {
   const LoopReport& loop = loop_.report();
   const LockState state = loop.lock.state;
   const bool alone = holds_z_alone();
+  if (is_offered_with_z() && (!is_wanted() || is_final())) {
+    if (!is_due(now_ns)) return;
+    writer_->write(*offered_);
+    return note_written(now_ns);
+  }
   if (!is_wanted() && !alone) {
     if (written_ && is_over()) forget();
     return;
   }
   if ((!written_ || written_alone_) && state == LockState::Fault) return;  // without a lock
-  const double moved_nm =
-      std::max({std::abs(loop.total_nm.x - total_nm_.x), std::abs(loop.total_nm.y - total_nm_.y),
-                std::abs(loop.z.total_nm.x - total_z_nm_)});
-  const std::int64_t since_ns = now_ns - written_ns_;
-  const bool due = !written_ || alone != written_alone_ || state != state_ ||
-                   loop.lock_id != lock_id_ || held_z_id() != z_lock_id_ || since_ns >= kEachNs ||
-                   (moved_nm > kMovedNm && since_ns >= kSoonestNs);
-  if (!due) return;
-  if (is_final()) return;
+  const bool due = !written_ || alone != written_alone_ || state != state_ || is_due(now_ns);
+  if (!due || is_final()) return;
   writer_->write(saved());
   written_ = true;
   written_alone_ = alone;
   state_ = state;
+  note_written(now_ns);
+}
+
+/// The numbers are others than those on disk by so much, or for so long, that they are written.
+bool LockSaver::is_due(std::int64_t now_ns) const noexcept {
+  const LoopReport& loop = loop_.report();
+  const double moved_nm =
+      std::max({std::abs(loop.total_nm.x - total_nm_.x), std::abs(loop.total_nm.y - total_nm_.y),
+                std::abs(loop.z.total_nm.x - total_z_nm_)});
+  const std::int64_t since_ns = now_ns - written_ns_;
+  return loop.lock_id != lock_id_ || held_z_id() != z_lock_id_ || since_ns >= kEachNs ||
+         (moved_nm > kMovedNm && since_ns >= kSoonestNs);
+}
+
+void LockSaver::note_written(std::int64_t now_ns) noexcept {
+  const LoopReport& loop = loop_.report();
   lock_id_ = loop.lock_id;
   z_lock_id_ = held_z_id();
   total_nm_ = loop.total_nm;
@@ -219,7 +239,14 @@ std::uint64_t LockSaver::held_z_id() const noexcept {
 }
 
 void LockSaver::write_last() {
-  if (!writer_ || !written_) return;
+  if (!writer_) return;
+  if (is_offered_with_z() && held_z_id() == z_lock_id_ && (!is_wanted() || is_final())) {
+    SavedLock last = *offered_;
+    last.z = axial_now();
+    last.z->time = SavedTime::now();
+    return writer_->write(last);
+  }
+  if (!written_) return;
   const bool alone = holds_z_alone();
   if (alone || (is_wanted() && !is_final())) writer_->write(saved());
   if (is_over() && !alone) forget();
@@ -237,6 +264,7 @@ void LockSaver::keep(const SavedLock& lock) {
 
 void LockSaver::forget() {
   written_ = written_alone_ = false;
+  offered_ = nullptr;
   if (writer_) writer_->remove();
 }
 
@@ -284,21 +312,30 @@ SavedLock LockSaver::saved() const {
       if (axis.position_nm) stage.position_nm[axis.name] = *axis.position_nm;
     lock.stage = std::move(stage);
   }
-  if (held_z_id() == 0) {
+  lock.z = axial_now();
+  if (!lock.z) {
     lock.z = waiting_axial_;
     return lock;
   }
-  lock.z = SavedAxial{.lock_id = loop.z.lock_id,
-                      .reading = axial_reading(config_),
-                      .total_nm = loop.z.total_nm.x,
-                      .carried_nm = loop.z.carried_nm.x,
-                      .travelled_nm = loop.z.travelled_nm.x,
-                      .set_nm = loop.z.move.set_nm.x,
-                      .spot = loop.spot_zero};
-  lock.of_z_alone = holds_z_alone();
-  if (lock.of_z_alone && lock.z->spot) lock.markers.clear();  // z does not depend on them
-  if (lock.of_z_alone) lock.stage.reset();                    // that of x and y
+  if (!holds_z_alone()) return lock;
+  lock.of_z_alone = true;
+  lock.lock_id = lock.z->lock_id;
+  if (lock.z->spot) lock.markers.clear();  // z does not depend on them
+  lock.stage.reset();                      // that of x and y
   return lock;
+}
+
+std::optional<SavedAxial> LockSaver::axial_now() const {
+  if (held_z_id() == 0) return std::nullopt;
+  const LoopReport& loop = loop_.report();
+  return SavedAxial{.lock_id = loop.z.lock_id,
+                    .reading = axial_reading(config_),
+                    .total_nm = loop.z.total_nm.x,
+                    .carried_nm = loop.z.carried_nm.x,
+                    .travelled_nm = loop.z.travelled_nm.x,
+                    .set_nm = loop.z.move.set_nm.x,
+                    .spot = loop.spot_zero,
+                    .driver_reported = z_stage_.report().has_value()};
 }
 
 /// Tells a problem once, until there is another one or none.

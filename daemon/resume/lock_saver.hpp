@@ -45,8 +45,8 @@ class LockSaver {
   /// @param config  the one in force; `lock.resume: never` keeps nothing
   /// @param sizes  of the markers in use
   LockSaver(const config::Config& config, std::string session, CameraWatch& camera,
-            LoopControl& loop, const StageChannel& stage, EventLog& events,
-            std::function<MarkerSizes()> sizes);
+            LoopControl& loop, const StageChannel& stage, const StageChannel& z_stage,
+            EventLog& events, std::function<MarkerSizes()> sizes);
 
   /// What the last daemon left. Tells what is wrong with it, and waits for the disk.
   std::optional<SavedLock> recall();
@@ -62,8 +62,9 @@ class LockSaver {
   void end();
   /// The same of the lock of z.
   void end_axial();
-  /// Whether what is on disk is still offered, whatever the loop does.
-  void set_offered(bool offered) noexcept { offered_ = offered; }
+  /// What is on disk and still offered, whatever the loop does, with z as it is held meanwhile;
+  /// null: nothing is.
+  void set_offered(const SavedLock* lock) noexcept { offered_ = lock; }
   /// z that has not gone back yet where x and y did: it is kept with them until it has.
   void set_waiting_axial(const std::optional<SavedAxial>& z) {
     if (waiting_axial_.has_value() != z.has_value()) written_ns_ = 0;  // at once
@@ -73,6 +74,8 @@ class LockSaver {
   bool is_wanted() const;
   /// What there is to keep now, as the loop reported last; without a lock, its markers.
   SavedLock saved() const;
+  /// What there is to keep of z now; nothing: it is not held, or a command has ended its lock.
+  std::optional<SavedAxial> axial_now() const;
 
  private:
   bool own(const std::filesystem::path& file);
@@ -81,6 +84,9 @@ class LockSaver {
   bool is_final() const;
   std::uint64_t held_z_id() const noexcept;
   bool holds_z_alone() const;
+  bool is_offered_with_z() const noexcept;
+  bool is_due(std::int64_t now_ns) const noexcept;
+  void note_written(std::int64_t now_ns) noexcept;
   void see_set_point() noexcept;
   void tell_problem();
 
@@ -89,6 +95,7 @@ class LockSaver {
   CameraWatch& camera_;
   LoopControl& loop_;
   const StageChannel& stage_;
+  const StageChannel& z_stage_;
   EventLog& events_;
   std::function<MarkerSizes()> sizes_;
   std::optional<StateOwner> owner_;    ///< outlives the writer
@@ -96,7 +103,7 @@ class LockSaver {
   bool written_ = false;               ///< there is a file of a lock of this daemon
   bool written_alone_ = false;         ///< of z alone
   std::optional<SavedAxial> waiting_axial_;
-  bool offered_ = false;
+  const SavedLock* offered_ = nullptr;
   Vec2 held_set_nm_;           ///< where moves had the sample while it was held last
   std::uint64_t held_id_ = 0;  ///< in this lock
   control::LockState state_ = control::LockState::Idle;  ///< when it was written

@@ -91,6 +91,8 @@ json to_json(const SavedAxial& z) {
   json value = {{"lock_id", z.lock_id},           {"reading", z.reading},
                 {"total_nm", z.total_nm},         {"carried_nm", z.carried_nm},
                 {"travelled_nm", z.travelled_nm}, {"set_nm", z.set_nm}};
+  if (z.driver_reported) value["driver_reported"] = true;
+  if (z.time) value["time"] = to_json(*z.time);
   if (z.spot)
     value["spot"] = {{"along_px", z.spot->along_px},
                      {"across_px", z.spot->across_px},
@@ -117,13 +119,18 @@ std::optional<SavedAxial> read_axial(const json& body) {
   if (!body.contains("z")) return std::nullopt;
   const json& z = body.at("z");
   const auto nm = [&](const char* key) { return number(z.at(key), -kFarthestNm, kFarthestNm); };
+  std::optional<SavedTime> time;
+  if (z.contains("time")) time = saved_time_of(z.at("time"));
   return SavedAxial{.lock_id = static_cast<std::uint64_t>(whole(z.at("lock_id"), INT64_MAX)),
                     .reading = z.at("reading").get<std::string>(),
                     .total_nm = nm("total_nm"),
                     .carried_nm = nm("carried_nm"),
                     .travelled_nm = nm("travelled_nm"),
                     .set_nm = nm("set_nm"),
-                    .spot = read_spot(z)};
+                    .spot = read_spot(z),
+                    // An earlier driftd did not write it.
+                    .driver_reported = z.value("driver_reported", false),
+                    .time = std::move(time)};
 }
 
 SavedMarker read_marker(const json& value) {
@@ -152,10 +159,18 @@ std::optional<SavedStage> read_stage(const json& value) {
 
 }  // namespace
 
+json to_json(const SavedTime& time) {
+  return {{"wall_ns", time.wall_ns}, {"uptime_ns", time.uptime_ns}, {"boot_id", time.boot_id}};
+}
+
+SavedTime saved_time_of(const json& body) {
+  return {.wall_ns = whole(body.at("wall_ns"), kLatestNs),
+          .uptime_ns = whole(body.at("uptime_ns"), kLatestNs),
+          .boot_id = body.at("boot_id").get<std::string>()};
+}
+
 SavedLock saved_lock_of(const json& body, bool of_z_alone) {
-  SavedLock lock{.time = {.wall_ns = whole(body.at("wall_ns"), kLatestNs),
-                          .uptime_ns = whole(body.at("uptime_ns"), kLatestNs),
-                          .boot_id = body.at("boot_id").get<std::string>()},
+  SavedLock lock{.time = saved_time_of(body),
                  .session = body.at("session").get<std::string>(),
                  .lock_id = static_cast<std::uint64_t>(whole(body.at("lock_id"), INT64_MAX)),
                  .lost = body.at("lost").get<bool>(),
@@ -175,6 +190,7 @@ SavedLock saved_lock_of(const json& body, bool of_z_alone) {
                  .z = read_axial(body),
                  .of_z_alone = of_z_alone};
   if (of_z_alone && !lock.z) throw StateError("it is of z alone, and holds none");
+  if (of_z_alone) lock.lock_id = lock.z->lock_id;
   const bool needs_markers = !of_z_alone || !lock.z->spot;
   const json& markers = body.at("markers");
   if ((markers.empty() && needs_markers) || markers.size() > control::kMaxMarkers)
@@ -208,6 +224,12 @@ std::optional<double> seconds_between(const SavedTime& before, const SavedTime& 
   return 1e-9 * static_cast<double>(ns);
 }
 
+std::string duration_text(double s) {
+  if (s < 100) return fmt::format("{:.1f} s", s);
+  if (s < 6000) return fmt::format("{:.0f} min", s / 60);
+  return fmt::format("{:.1f} h", s / 3600);
+}
+
 json to_json(const SavedLock& lock) {
   json markers = json::array();
   for (const SavedMarker& marker : lock.markers) markers.push_back(to_json(marker));
@@ -216,10 +238,7 @@ json to_json(const SavedLock& lock) {
     stage = {{"driver", lock.stage->driver},
              {"description", lock.stage->description},
              {"position_nm", lock.stage->position_nm}};
-  json body = {{"wall_ns", lock.time.wall_ns},
-               {"uptime_ns", lock.time.uptime_ns},
-               {"boot_id", lock.time.boot_id},
-               {"session", lock.session},
+  json body = {{"session", lock.session},
                {"lock_id", lock.lock_id},
                {"lost", lock.lost},
                {"meaning", lock.meaning},
@@ -233,6 +252,7 @@ json to_json(const SavedLock& lock) {
                {"set_nm", to_json(lock.set_nm)},
                {"stage", stage},
                {"markers", markers}};
+  body.update(to_json(lock.time));
   if (lock.z) body["z"] = to_json(*lock.z);
   return body;
 }

@@ -52,6 +52,9 @@ struct SavedAxial {
   std::string reading;  ///< by what z was read, which has to be the same: axial_reading()
   double total_nm = 0, carried_nm = 0, travelled_nm = 0, set_nm = 0;  ///< SavedLock's, of z
   std::optional<control::SpotZero> spot = std::nullopt;  ///< its zero; none: the markers' are
+  bool driver_reported = false;                          ///< that of the stage of z
+  /// When it was held last; none: when x and y were.
+  std::optional<SavedTime> time = std::nullopt;
 };
 
 struct SavedLock {
@@ -72,10 +75,8 @@ struct SavedLock {
   Vec2 set_nm;               ///< where moves had the lock hold the sample, from its reference
   std::optional<SavedStage> stage;
   std::optional<SavedAxial> z = std::nullopt;  ///< none: z was not held
-  bool of_z_alone = false;  ///< x and y were not held, and what is here of them says nothing
-
-  /// Its number.
-  std::uint64_t id() const noexcept { return of_z_alone && z ? z->lock_id : lock_id; }
+  /// x and y were not held: what is here of them says nothing, and the number is that of z.
+  bool of_z_alone = false;
 };
 
 std::string to_text(const SavedLock& lock);
@@ -95,8 +96,11 @@ std::string sealed(std::string_view body, const Seal& seal = kLockSeal);
 /// The body of a text as it was sealed. @throws StateError
 std::string unsealed(const std::string& text, const Seal& seal);
 
-/// A lock as the object that a body holds.
+/// A lock, and a time, as the object that a body holds.
 nlohmann::json to_json(const SavedLock& lock);
+nlohmann::json to_json(const SavedTime& time);
+/// @throws StateError, nlohmann::json::exception
+SavedTime saved_time_of(const nlohmann::json& body);
 /// @throws StateError, nlohmann::json::exception
 SavedLock saved_lock_of(const nlohmann::json& body, bool of_z_alone = false);
 
@@ -105,5 +109,7 @@ std::ptrdiff_t same_zeros(const MarkersReport& now, const std::vector<SavedMarke
 
 /// The time between the two, s; nothing where the clocks do not tell.
 std::optional<double> seconds_between(const SavedTime& before, const SavedTime& now);
+/// "3.2 s", "12 min", "5.4 h"
+std::string duration_text(double s);
 
 }  // namespace driftd::daemon

@@ -247,8 +247,9 @@ void StageChannel::compare(std::int64_t now_ns) {
       !std::exchange(told_late_, true)) {
     raise(Level::Warning,
           fmt::format("the driver alone needs {:.0f} us from a correction to the controller, and "
-                      "{}stage.delay_us is {:.0f} us: calibrate",
-                      *report.latency.p50_us, axial ? "axial." : "", delay_us),
+                      "{}stage.delay_us is {:.0f} us: {}",
+                      *report.latency.p50_us, axial ? "axial." : "", delay_us,
+                      axial ? "raise it" : "calibrate"),
           {{"driver", report.driver}, {"latency_p50_us", *report.latency.p50_us}});
   }
   double step_nm = 0;

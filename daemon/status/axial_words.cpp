@@ -109,9 +109,12 @@ std::string curve_warning(const control::AxialEstimate& z, const config::Axial& 
   return "";
 }
 
+std::string both(const std::string& one, const std::string& other) {
+  return one + (one.empty() || other.empty() ? "" : "; ") + other;
+}
+
 std::string warning_of(const control::AxialEstimate& z, const config::Axial& axial) {
-  const std::string place = place_warning(z, axial), curve = curve_warning(z, axial);
-  return place + (place.empty() || curve.empty() ? "" : "; ") + curve;
+  return both(place_warning(z, axial), curve_warning(z, axial));
 }
 
 std::string reflection_warning(const control::AxialEstimate& z) {
@@ -145,7 +148,8 @@ std::string limit_warning(const config::Config& config) {
       config.axial.range_limit_nm, reach_nm, std::max(0.0, room_nm));
 }
 
-nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, bool current) {
+nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, bool current,
+                          const std::string& left) {
   const config::Axial& axial = config.axial;
   if (axial.method == AxialMethod::None) return nullptr;
   const control::AxialEstimate& z = loop.axial;
@@ -167,9 +171,9 @@ nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, 
        number_or_null(z.from_crossing_nm, placed && axial.method == AxialMethod::Astigmatic)},
       {"range_below_nm", number_or_null(z.curve_below_nm, placed)},
       {"range_above_nm", number_or_null(z.curve_above_nm, placed)},
-      {"warning", placed                          ? warning_of(z, axial)
-                  : current && !axial.by_widths() ? reflection_warning(z)
-                                                  : ""}};
+      {"warning", both(left, placed                          ? warning_of(z, axial)
+                             : current && !axial.by_widths() ? reflection_warning(z)
+                                                             : "")}};
 }
 
 }  // namespace driftd::daemon

@@ -12,7 +12,9 @@ namespace driftd::daemon {
 
 /// `status.axial`; null without axial.method.
 /// @param current  frames come, and are measured
-nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, bool current);
+/// @param left  what people are to know of the stage of z beside that: SweepMemory::text()
+nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, bool current,
+                          const std::string& left = {});
 
 /// Why z is not measured, for people; "": it is. @param current  as above
 std::string why_no_z(const LoopReport& loop, const config::Config& config, bool current);

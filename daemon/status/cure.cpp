@@ -87,7 +87,9 @@ std::string of_hold(const LockTrouble& t, LockReason reason) {
              (lost ? "" : "; the lock then goes on");
     case LockReason::StageLimit:
       return "the stage is at the end of its travel" + in_its_words(t) +
-             ": `driftctl unlock`, bring it to the middle, lock";
+             (t.of_z
+                  ? ": `driftctl unlock --axes z`, bring it to the middle, `driftctl lock --axes z`"
+                  : ": `driftctl unlock`, bring it to the middle, lock");
     case LockReason::StageSilent:
       return "the stage's driver has ended or hangs: start driftd-stage again";
     default:
@@ -148,11 +150,14 @@ std::string of_reference(const LockTrouble& t) {
   // What was wrong with its last frames is over.
   const bool seen = t.lock.held_for != LockReason::None && t.sees_markers;
   if (t.resumed)
-    return std::string(
-               "within lock.reference_timeout_s the sample was not seen, or not near "
-               "enough (lock.max_jump_nm) to where it was when the way back was ordered: ") +
-           (seen ? "it is seen now, " : "see light and focus, `driftctl markers`, then ") +
-           "go back again; `driftctl lock` gives the place up";
+    return fmt::format(
+        "within lock.reference_timeout_s the sample was not seen, or not near enough "
+        "({}.max_jump_nm) to where it was when the way back was ordered: {}go back again; "
+        "`driftctl "
+        "lock{}` gives the place up",
+        t.of_z ? "axial" : "lock",
+        seen ? "it is seen now, " : "see light and focus, `driftctl markers`, then ",
+        t.of_z ? " --axes z" : "");
   if (t.of_z && !seen)
     return "z was not measured in enough frames within lock.reference_timeout_s" +
            (t.no_z.empty() ? "" : ": " + t.no_z) + "; then lock again";
@@ -172,6 +177,7 @@ std::string cure_of(const LockTrouble& t) {
     case LockState::Fault:
       return "the log says what failed; `driftctl reset`, then lock again";
     case LockState::Idle:
+      if (!t.while_idle.empty()) return t.while_idle;
       if (!t.at_start.empty()) return "lock.at_start waits: " + t.at_start;
       return t.lock.reason == LockReason::ReferenceTimeout ? of_reference(t) : "";
     default:

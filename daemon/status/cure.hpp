@@ -26,6 +26,7 @@ struct LockTrouble {
   bool resumed = false;          ///< that lock was to go back to a place of before
   control::Vec2 jumped_nm = {};  ///< an implausible jump, from the last plausible place
   double max_jump_nm = 0;        ///< lock.max_jump_nm
+  std::string while_idle = {};   ///< what people are to know of one that is idle, or ""
   std::string at_start = {};     ///< what lock.at_start waits for; "" where it does not
   bool offered = false;          ///< `status.interrupted` tells of the way back
   bool of_z = false;             ///< it is the lock of z

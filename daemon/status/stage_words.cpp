@@ -99,10 +99,9 @@ nlohmann::json acquaintance_json(const LockReport& loop, const config::Stage& to
   else if (loop.acquaintance == StageAcquaintance::NotFound)
     text = fmt::format(
         "how the stage answers was not found out, which takes 44 frames/s that show the markers, "
-        "and "
-        "room for moves of 5 nm within the limits: the lock {}; `driftctl calibrate --write` "
-        "measures it",
-        held ? "is held, and small moves try again" : "goes by the configuration");
+        "and room for moves of 5 nm within the limits: the lock {}{}",
+        held ? "is held, and small moves try again" : "goes by the configuration",
+        group == AxisGroup::Axial ? "" : "; `driftctl calibrate --write` measures it");
   nlohmann::json stage;
   if (found) {
     const control::StageModelSettings& s = found->stage;

@@ -275,6 +275,7 @@ LockTrouble axial_trouble_of(const StatusInputs& in) {
           .resumed = z.resumed,
           .jumped_nm = z.jumped_nm,
           .max_jump_nm = in.axial_max_jump_nm,
+          .while_idle = in.axial_waits.empty() ? in.axial_idle : in.axial_waits,
           .at_start = in.axial_at_start_waits,
           .of_z = true,
           .no_z = in.axial.is_object() ? in.axial.value("text", "") : ""};
@@ -302,6 +303,7 @@ json axial_lock_json(const StatusInputs& in) {
           {"rms_z_nm", number_or_null(z.rms_x_nm, current && z.drift.valid)},
           {"total_z_nm", number_or_null(z.total_nm.x, z.lock_id > 0)},
           {"corrections", z.corrections},
+          {"waits", in.axial_waits},
           {"warning", in.axial_lock_warning},
           {"move", in.axial_move}};
 }

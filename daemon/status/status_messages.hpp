@@ -53,6 +53,8 @@ struct StatusInputs {
   bool axial_held = false;  ///< axial.hold
   double axial_max_jump_nm = 0;
   std::string axial_at_start_waits = {};
+  std::string axial_waits = {};  ///< for its turn: Places::axial_waits()
+  std::string axial_idle = {};   ///< what else to know of a lock of z that is idle
   nlohmann::json axial_acquaintance = nullptr;
   nlohmann::json axial_driver = nullptr;
   nlohmann::json axial_move = nullptr;

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import pathlib
 import sys
 import unittest
 
@@ -14,6 +15,17 @@ def deep(rig) -> dict:
     """A configuration that measures z, at the demo's gain."""
     config = sections(rig)
     return {**config, "camera": {**config["camera"], "gain_e_per_adu": 4}}
+
+
+def start_three_axes(rig, lock=None, **axial) -> pathlib.Path:
+    """A daemon that holds z by the example's curve, beside its world; returns its configuration."""
+    examples = SOURCE / "config/examples"
+    rig.start_sim((examples / "scenario-three-axes.yaml").read_text())
+    axial = {"method": "astigmatic", "curve": f'"{examples}/curves/three-axes.yaml"', "hold": "true", "range_limit_nm": 380,
+             "stage": "{delay_us: 3000, resonance_hz: 100, damping: 0.7}", **axial}
+    file = rig.config(**deep(rig) | {"axial": axial, "lock": lock or {}})
+    rig.start_daemon(file)
+    return file
 
 
 class Clients(unittest.TestCase):
@@ -80,13 +92,8 @@ class Clients(unittest.TestCase):
             self.assertIn(part, page)
 
     def test_z_is_locked_moved_shown_and_let_go_by_itself_and_a_record_tells_of_it(self):
-        rig = new_rig()
-        self.addCleanup(rig.close)
-        examples = SOURCE / "config/examples"
-        rig.start_sim((examples / "scenario-three-axes.yaml").read_text())
-        axial = {"method": "astigmatic", "curve": f'"{examples}/curves/three-axes.yaml"', "hold": "true", "range_limit_nm": 380,
-                 "stage": "{delay_us: 3000, resonance_hz: 100, damping: 0.7}"}
-        rig.start_daemon(rig.config(**{**deep(rig), "axial": axial}))
+        rig = self.enterContext(new_rig())
+        start_three_axes(rig)
         rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
         rig.client.request("record", start=True)
         self.assertEqual(self.ctl(rig, "lock", "--wait"), "state: locked\nz: locked\n")
@@ -125,13 +132,8 @@ class Clients(unittest.TestCase):
 
     def test_the_curve_of_the_example_is_that_of_the_simulator(self):
         """By the truth: a lock by it takes the sample as far as it is told, within 2 %."""
-        rig = new_rig()
-        self.addCleanup(rig.close)
-        examples = SOURCE / "config/examples"
-        rig.start_sim((examples / "scenario-three-axes.yaml").read_text())
-        axial = {"method": "astigmatic", "curve": f'"{examples}/curves/three-axes.yaml"', "hold": "true", "range_limit_nm": 380,
-                 "stage": "{delay_us: 3000, resonance_hz: 100, damping: 0.7}"}
-        rig.start_daemon(rig.config(**{**deep(rig), "axial": axial}))
+        rig = self.enterContext(new_rig())
+        start_three_axes(rig)
         rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "z is measured")
         rig.client.request("lock")
         rig.wait_until(lambda s: s["axial"]["lock"]["state"] == "locked", "z is locked")

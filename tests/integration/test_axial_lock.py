@@ -1,45 +1,13 @@
 # SPDX-License-Identifier: MIT
 """z held by a lock of its own, of a simulated sample with a stage of z: beside that of x and y, without it, and where one of
 them is disturbed. Judged by the simulator's truth."""
-import math
 import unittest
 
-from harness import SOURCE, new_rig, protocol
-
-WORLD = (SOURCE / "config/examples/scenario-axial.yaml").read_text()
-CAMERA = {"gain_e_per_adu": 4, "offset_adu": 100, "read_noise_e": 3}  # the world's
-STAGE = {"image_to_stage": "[[1, 0], [0, 1]]"}
-# 30 px/um of the world as 31.25, and a stage that is a little faster than it is.
-AXIAL = {"method": "reflection", "hold": "true", "reflection": "{x_px: 128, y_px: 243, roi_px: 24, nm_per_px: 32}",
-         "stage": "{delay_us: 2500, resonance_hz: 100, damping: 0.7}"}
+from axial_rig import AxialRig, rms
+from harness import protocol
 
 
-def rms(values: list) -> float:
-    mean = sum(values) / len(values)
-    return math.sqrt(sum((v - mean) ** 2 for v in values) / len(values))
-
-
-class AxialLock(unittest.TestCase):
-    def setUp(self):
-        self.rig = self.enterContext(new_rig())
-
-    def start(self, lock=None, **axial) -> None:
-        self.rig.start_sim(WORLD)
-        self.start_daemon(lock, **axial)
-        self.rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
-
-    def start_daemon(self, lock=None, **axial) -> None:
-        self.file = self.rig.config(camera=CAMERA, optics={"pixel_size_nm": 100}, stage=STAGE, lock=lock or {},
-                                    axial={**AXIAL, **axial})
-        self.rig.start_daemon(self.file)
-
-    def wait_z(self, state: str) -> dict:
-        return self.rig.wait_until(lambda s: (s["axial"]["lock"] or {}).get("state") == state,
-                                   f"z is {state}")["axial"]["lock"]
-
-    def truth_z(self, seconds: float) -> list:
-        return [t["sample_z_nm"] for t in self.rig.truth().collect(seconds)]
-
+class AxialLock(AxialRig):
     def test_a_plain_lock_holds_x_y_and_z_and_unlock_of_z_lets_go_of_z_alone(self):
         self.start()
         reply = self.rig.client.request("lock")[0]
@@ -105,10 +73,6 @@ class AxialLock(unittest.TestCase):
         self.assertLess(max(totals), 50)
         lock = self.rig.status()["axial"]["lock"]
         self.assertEqual((lock["state"], lock["reason"]), ("holding", "stage_not_following"))
-
-    def place_z(self) -> float:
-        at = self.truth_z(1)
-        return sum(at) / len(at)
 
     def test_z_alone_goes_back_to_where_the_end_of_the_daemon_left_it(self):
         self.start(lock={"resume": "always"}, hold="false")

@@ -117,6 +117,35 @@ class CalibrateAxial(unittest.TestCase):
             self.assertIsNone(over["result"])
             self.assertLess(abs(self.stage_nm() - before), 1)
 
+    def test_a_daemon_that_ends_in_mid_sweep_leaves_the_stage_and_the_next_one_says_so(self):
+        self.start()
+        before = self.stage_nm()
+        self.begin(range_nm=300)
+        self.wait_far_from(before)
+        self.rig.daemon.kill()
+        at = self.stage_nm() - before
+        said = r"the end of driftd interrupted a calibration of z \d.* ago: its stage was told last to be some ([+-]\d+) nm from where it began"
+        for _ in range(2):  # it is known for as long as nothing is done about it
+            self.rig.start_daemon(self.file)
+            self.rig.daemon.wait_for("calibration: the end of driftd interrupted")
+            told = re.search(said, self.rig.daemon.text())
+            self.assertAlmostEqual(float(told[1]), at, delta=50)
+            self.rig.sleep(2)
+            self.assertRegex(self.rig.status()["axial"]["warning"], said)
+            self.assertAlmostEqual(self.stage_nm() - before, at, delta=1)
+            self.rig.daemon.kill()
+        self.rig.start_daemon(self.file)
+        self.rig.wait_until(lambda s: s["markers"]["used"] and s["camera"]["rate_hz"], "measured")
+        self.begin(range_nm=300)
+        self.rig.sleep(1)
+        self.rig.client.request("calibrate", axes="z", stop=True)
+        self.wait_over()
+        self.assertNotIn("interrupted a calibration", self.rig.status()["axial"]["warning"])
+        self.rig.daemon.kill()
+        self.rig.start_daemon(self.file)
+        self.rig.sleep(1)
+        self.assertNotIn("interrupted a calibration", self.rig.daemon.text())
+
     def test_the_travel_that_the_driver_tells_is_a_limit(self):
         self.start()
         axis = {"axis": "z", "name": "1", "min_nm": 0, "max_nm": 100_000, "resolution_nm": 0.1, "closed_loop": True,

@@ -104,7 +104,8 @@ class Page(unittest.TestCase):
         return self.start_for_real(words)
 
     def said(self, text: str) -> str:
-        return text.replace(f"{self.rig.folder}/", "").replace("warning: no driver has reported for the stage\n", "")
+        text = text.replace(f"{self.rig.folder}/", "")
+        return re.sub(r"warning: no driver has reported for the stage( of z)?\n", "", text)
 
     def in_folder(self, words: list[str]) -> list[str]:
         return [str(self.rig.folder / word) if word in ("lab.yaml", "stage.yaml") else word for word in words]

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/in_words.hpp"
@@ -87,6 +88,11 @@ class AwaitedLock {
   bool holds(const json& status, ReferenceLine& reference) {
     const json& lock = of_z_ ? axial_lock(status) : status;
     const char* what = of_z_ ? "the lock of z is " : "the lock is ";
+    const std::string waits = lock.is_object() ? lock.value("waits", "") : "";
+    if (!is_engaged(lock) && !waits.empty()) {
+      tell(waits, reference);
+      return false;
+    }
     if (!is_engaged(lock))
       throw Refused(what + (lock.is_null() ? "not there" : lock_in_words(lock)), "refused");
     const std::string state = lock.at("state");
@@ -95,27 +101,36 @@ class AwaitedLock {
     if (state == "referencing") reference.show(lock, status);
     // Each reason is told once: distances change all the time.
     if (const std::string reason = lock.at("reason"); state == "holding" && reason != told_) {
-      reference.end();
-      fmt::print(stderr, "{}{}\n", of_z_ ? "z: " : "", lock_in_words(lock));
+      tell(lock_in_words(lock), reference);
       told_ = reason;
     }
     return false;
   }
 
  private:
+  void tell(const std::string& text, ReferenceLine& reference) {
+    if (std::exchange(said_, text) == text) return;
+    reference.end();
+    fmt::print(stderr, "{}{}\n", of_z_ ? "z: " : "", text);
+  }
   void tell_acquaintance(const json& lock, ReferenceLine& reference) {
     // A stage that is known already is not spoken of.
     const bool finds_out = gets_acquainted(lock) || !known_.empty();
     const std::string stage = acquaintance_text(lock);
     if (!finds_out || stage == known_) return;
-    reference.end();
-    fmt::print(stderr, "{}{}\n", of_z_ ? "z: " : "", stage);
+    tell(stage, reference);
     known_ = stage;
   }
 
   bool of_z_;
-  std::string told_, known_;
+  std::string told_, known_, said_;
 };
+
+/// Whether z is locked, too, or will be.
+bool goes_with_z(const json& body) {
+  const json z = body.value("z", json::object());
+  return z.contains("state") || z.contains("waits");
+}
 
 /// Which locks an order to lock was for, by its reply where it named none: numbers of locks are
 /// of one count.
@@ -123,7 +138,7 @@ std::string axes_of(const std::string& given, const json& body, const json& stat
   if (!given.empty()) return given;
   const json& z = axial_lock(status);
   const bool of_z = z.is_object() && z.value("lock_id", json()) == body.value("lock_id", json(0));
-  return std::string(of_z || body.contains("z") ? kXyz : kXy);
+  return std::string(of_z || goes_with_z(body) ? kXyz : kXy);
 }
 
 /// Waits until the locks of `axes` hold the sample. @throws Refused where one has ended instead
@@ -209,7 +224,7 @@ void lock(const CommonOptions& options, const LockOptions& given) {
   if (stop) {
     wait_for_lock(options, given.axes, body, *stop);
     body["state"] = "locked";
-    if (body.contains("z")) body["z"]["state"] = "locked";
+    if (goes_with_z(body)) body["z"]["state"] = "locked";
   }
   const bool of_z = given.axes == kZ || body.value("axes", "") == kZ;
   print_state(options, body, of_z ? "z" : "state");
@@ -243,8 +258,9 @@ void print_state(const CommonOptions& options, const json& body, const char* of)
     fmt::print("z: {}\n", z.at("state").get<std::string>());
   if (const std::string forgotten = body.value("forgotten", ""); !forgotten.empty())
     fmt::print("{}: forgotten\n", forgotten);
-  if (body.contains("warning"))
-    fmt::print(stderr, "warning: {}\n", body["warning"].get<std::string>());
+  for (const json& told : {body, body.value("z", json::object())})
+    if (const std::string warning = told.value("warning", ""); !warning.empty())
+      fmt::print(stderr, "warning: {}\n", warning);
 }
 
 void add_lock(CLI::App& app, const CommonOptions& options) {

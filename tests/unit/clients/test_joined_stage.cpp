@@ -57,7 +57,7 @@ TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
   CHECK(stage.health().on_target);
   second.answer = {.condition = Condition::ServoOff, .tells_on_target = true, .text = "off"};
   CHECK(stage.health().condition == Condition::ServoOff);
-  CHECK(stage.health().text == "off");
+  CHECK(stage.health().text == "y: off");
   CHECK_FALSE(stage.health().on_target);
   std::swap(first.answer, second.answer);
   CHECK(stage.health().condition == Condition::ServoOff);
@@ -68,11 +68,11 @@ TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
       first.answer = {.condition = order[better], .error = 3, .text = "better"};
       second.answer = {.condition = order[worse], .text = "worse"};
       CHECK(stage.health().condition == order[worse]);
-      CHECK(stage.health().text == "worse; better");
+      CHECK(stage.health().text == "y: worse; x: better");
       CHECK(stage.health().error == 3);
       std::swap(first.answer, second.answer);
       CHECK(stage.health().condition == order[worse]);
-      CHECK(stage.health().text == "worse; better");
+      CHECK(stage.health().text == "x: worse; y: better");
     }
   }
 }

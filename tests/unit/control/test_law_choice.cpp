@@ -297,7 +297,7 @@ TEST_CASE("law choice: a sample that moves more later is not held against the ob
   held.tuner.emplace(held.choice.observer().settings());
   held.rms(seconds(34));
   REQUIRE(held.choice.state().observer);
-  held.x = held.y = test::RandomMotion(test::shaken(), 3);
+  held.x = held.y = test::RandomMotion({.walk_nm2_per_s = 100, .noise_nm2 = 0.09}, 3);
   held.rms(seconds(20));
   CHECK(held.choice.state().observer);
   CHECK(held.choice.state().reason == LawReason::Configured);

@@ -44,9 +44,10 @@ struct HandlersFixture {
                           [] { return std::string(); },
                           [] { return DriverTiming{}; }};
   AxialSweep sweep{config, z_orders, camera, loop, told.log, [] { return std::string(); }};
-  LockSaver memory{config, "session", camera, loop, stage, told.log, [] { return MarkerSizes{}; }};
-  LockRecovery interrupted{
-      config, memory, camera, loop, stage, told.log, [](AxisGroup) {
+  LockSaver memory{config, "session", camera,   loop,
+                   stage,  z_stage,   told.log, [] { return MarkerSizes{}; }};
+  LockRecovery interrupted{config, memory,  camera,   loop,
+                           stage,  z_stage, told.log, [](AxisGroup) {
                              return true; }};
   PatternWatch pattern;
   RecordKeeper record{config, "session", std::make_shared<RecordFeed>(1),

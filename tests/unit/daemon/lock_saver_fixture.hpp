@@ -36,7 +36,7 @@ struct DaemonsFixture {
     Told told;
     LoopControl loop{played.ports};
     CameraWatch camera;
-    StageChannel stage;
+    StageChannel stage, z_stage;
     CorrectionGate gate, z_gate;
     std::shared_ptr<std::uint64_t> newest_lock = std::make_shared<std::uint64_t>(0);
     LockOrders orders{{.newest_id = newest_lock}, gate, loop, [] { return std::string(); }};
@@ -50,10 +50,11 @@ struct DaemonsFixture {
     Run(const config::Config& config, const std::string& session)
         : camera(config, source, loop, told.log),
           stage(config, session, played.ports, loop, told.log),
+          z_stage(config, session, played.ports, loop, told.log, AxisGroup::Axial),
           memory(
-              config, session, camera, loop, stage, told.log,
+              config, session, camera, loop, stage, z_stage, told.log,
               [] { return MarkerSizes{.spot_sigma_px = 1.35, .roi_px = 15, .saturation_adu = 0}; }),
-          interrupted(config, memory, camera, loop, stage, told.log,
+          interrupted(config, memory, camera, loop, stage, z_stage, told.log,
                       [this](AxisGroup) { return is_heard; }) {
       source.described.description = "maker model 7 at 10.0.0.1";
       source.described.format = camera::PixelFormat::Mono12;

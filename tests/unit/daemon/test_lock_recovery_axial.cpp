@@ -138,6 +138,10 @@ TEST_CASE("z goes back after x and y that went by themselves, to the zero that i
   CHECK(order->resumption->carried_nm.x == 10 - 30);
   CHECK(order->resumption->drift_nm.x == 25);
   f.turn();
+  CHECK(f.run->interrupted.asks_axial());  // until it holds
+  f.z().lock.state = LockState::Locked;
+  f.measure({30, -40});
+  f.turns(2);
   CHECK_FALSE(f.run->interrupted.asks_axial());
 }
 
@@ -280,8 +284,10 @@ TEST_CASE("z that is held on where x and y are lost is gone back to as it was he
     CHECK(f.is_written([](const SavedLock& l) { return l.lost && !l.z; }));
   }
   SECTION("not where it took another zero since") {
+    f.z().lock.state = LockState::Referencing;
     f.tell_zero(kZeroNm - 40);
-    f.turn();
+    f.measure({30, -40});
+    f.turns(2);
     CHECK_THAT(f.refusal(), contains("too few markers have the reference of z"));
   }
   SECTION("not by the references of another curve, which no marker is given") {
@@ -405,6 +411,116 @@ TEST_CASE("a lock of z alone goes back by itself to its own zero, near to where 
     CHECK(f.order_of_z() == nullptr);
     CHECK(f.run->interrupted.status().is_null());
   }
+}
+
+TEST_CASE("z that is held beside an offer is kept with it, as it is now") {
+  Fixture f;
+  f.config.lock.resume = config::Resume::Ask;
+  f.hold_and_die();
+  f.find({30, -40});
+  const auto hold_z = [&f](double zero_nm) {
+    f.z().lock_id = 1;
+    f.z().lock.state = LockState::Locked;
+    f.z().total_nm = {-70, 0};
+    f.z().move.set_nm = {55, 0};
+    f.tell_zero(zero_nm);
+    f.measure({30, -40});
+  };
+  SECTION("by the references that the markers have then") {
+    hold_z(kZeroNm + 33);
+    f.turns(2);
+    CHECK(f.is_written([](const SavedLock& l) {
+      return !l.of_z_alone && l.lock_id == 3 && l.total_nm.x == 0 && l.z && l.z->lock_id == 1 &&
+             l.z->total_nm == -70 && l.z->set_nm == 55 && l.z->time &&
+             l.markers.front().reference.z_nm == kZeroNm + 33;
+    }));
+    SECTION("each second, and sooner where it moved") {
+      f.z().total_nm = {-75, 0};
+      f.turns(5);
+      CHECK(f.kept()->z->total_nm == -70);
+      f.turns(100);
+      CHECK(f.is_written([](const SavedLock& l) { return l.z->total_nm == -75; }));
+      f.z().total_nm = {-100, 0};
+      f.turns(15);
+      CHECK(f.is_written([](const SavedLock& l) { return l.z->total_nm == -100; }));
+    }
+    SECTION("to the end of the daemon") {
+      f.z().total_nm = {-71, 0};
+      f.run->played.turn();
+      f.run->loop.refresh();
+      f.run->memory.write_last();
+      CHECK(f.is_written([](const SavedLock& l) { return l.z->total_nm == -71; }));
+    }
+    SECTION("and alone once a command has forgotten x and y") {
+      f.run->interrupted.forget();
+      f.run->memory.write_last();
+      f.turns(2);
+      CHECK(f.is_written([](const SavedLock& l) { return l.of_z_alone; }));
+    }
+    SECTION("not once it is unlocked, which the loop has not obeyed yet") {
+      CHECK_THAT(f.run->interrupted.end_axial(), contains("z of lock 3"));
+      f.turns(120);
+      CHECK(f.is_written([](const SavedLock& l) { return !l.z; }));
+    }
+  }
+  SECTION("not where its markers are others") {
+    f.run->interrupted.put_aside("others are in use");
+    hold_z(7);
+    f.turns(2);
+    CHECK(f.is_written([](const SavedLock& l) { return !l.z; }));
+    CHECK_FALSE(f.run->interrupted.has_axial());
+  }
+}
+
+TEST_CASE("z that was held for longer than x and y are kept goes back alone") {
+  Fixture f;
+  f.hold();
+  REQUIRE(f.is_written([](const SavedLock& l) { return l.z.has_value(); }));
+  f.start_with([](SavedLock& lock) {
+    lock.z->time = lock.time;
+    lock.time.wall_ns -= std::int64_t{25} * 3600 * 1'000'000'000;
+    lock.time.uptime_ns = 0;
+    lock.time.boot_id = "before";
+  });
+  CHECK_THAT(f.run->last("state_ignored"), contains("older than"));
+  CHECK(f.run->interrupted.is_of_z_alone());
+  CHECK(f.run->interrupted.status()["interrupted_lock_id"] == 4);
+}
+
+TEST_CASE("z goes back once its stage is heard") {
+  Fixture f;
+  f.hold_and_die();
+  f.resume_xy();
+  f.run->is_heard = false;
+  f.see_z(25);
+  f.turns(1000);
+  CHECK(f.order_of_z() == nullptr);
+  CHECK_THAT(f.run->interrupted.axial_offer(), contains("as soon as it is heard"));
+  CHECK_THAT(f.run->last("lock_interrupted"), contains("nobody listens to corrections of z yet"));
+  f.run->is_heard = true;
+  f.turns(2);
+  CHECK(f.order_of_z() != nullptr);
+  CHECK(f.run->count("lock_interrupted") == 3);
+}
+
+TEST_CASE("a way back of z that was not found is offered") {
+  Fixture f;
+  f.hold_and_die();
+  f.resume_xy();
+  f.see_z(25);
+  f.turns(2);
+  REQUIRE(f.order_of_z() != nullptr);
+  f.z().lock_id = f.order_of_z()->lock_id;
+  f.z().lock.state = LockState::Referencing;
+  f.measure({30, -40});
+  f.turns(2);
+  CHECK(f.run->interrupted.asks_axial());
+  f.z().lock.state = LockState::Idle;
+  f.measure({30, -40});
+  f.turns(2);
+  CHECK_THAT(f.run->interrupted.axial_offer(),
+             contains("`driftctl lock --resume --axes z` goes back there"));
+  CHECK(f.refusal().empty());
 }
 
 TEST_CASE("a lock of z alone is kept while it holds, and no longer") {

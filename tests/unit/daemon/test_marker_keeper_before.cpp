@@ -49,10 +49,10 @@ struct Fixture : KeeperFixture {
                          .trusted = true}});
     }
     write_state(lock_file(config), to_text(lock));
-    memory = std::make_unique<LockSaver>(config, "session", camera, loop, stage, told.log,
+    memory = std::make_unique<LockSaver>(config, "session", camera, loop, stage, stage, told.log,
                                          [] { return MarkerSizes{}; });
-    interrupted = std::make_unique<LockRecovery>(config, *memory, camera, loop, stage, told.log,
-                                                 [](AxisGroup) { return true; });
+    interrupted = std::make_unique<LockRecovery>(config, *memory, camera, loop, stage, stage,
+                                                 told.log, [](AxisGroup) { return true; });
     interrupted->take(memory->recall());
     before =
         std::make_unique<MarkerKeeper>(config, fitter, camera, loop, told.log, interrupted.get());

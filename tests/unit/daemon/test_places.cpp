@@ -29,10 +29,10 @@ struct Fixture : KeeperFixture {
   StageChannel stage{config, "session", played.ports, loop, told.log};
   CorrectionGate gate;
   LockOrders orders{{}, gate, loop, [this] { return keeper.too_few(); }};
-  LockSaver memory{
-      config, "session", camera, loop, stage, told.log, [this] { return keeper.sizes(); }};
-  LockRecovery interrupted{
-      config, memory, camera, loop, stage, told.log, [](AxisGroup) {
+  LockSaver memory{config, "session", camera,   loop,
+                   stage,  stage,     told.log, [this] { return keeper.sizes(); }};
+  LockRecovery interrupted{config, memory, camera,   loop,
+                           stage,  stage,  told.log, [](AxisGroup) {
                              return true; }};
   Places places{config,
                 folder.path / "places",

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Keeps on disk, while a calibration moves the stage of z, where that began: where the daemon ends
+// in its midst, the stage is left displaced, and the next daemon says so. It moves nothing. A file
+// belongs to one daemon at a time. Housekeeping thread; nothing here waits but recall(), before
+// there is a loop.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/state_file.hpp"
+#include "config/config.hpp"
+#include "daemon/events/event_log.hpp"
+#include "daemon/loop/loop_control.hpp"
+#include "daemon/resume/saved_lock.hpp"
+#include "daemon/resume/state_writer.hpp"
+#include "daemon/stage/stage_channel.hpp"
+
+namespace driftd::daemon {
+
+struct SavedSweep {
+  SavedTime time;       ///< when it was written
+  double total_nm = 0;  ///< that the stage was told last, from where it was at the beginning
+  /// Where its driver said that this was, on the controller's own axis; nothing: it told none.
+  std::optional<double> start_nm;
+  std::string driver;  ///< that one
+};
+std::string to_text(const SavedSweep& saved);
+/// @throws StateError
+SavedSweep read_saved_sweep(const std::string& text);
+
+class SweepMemory {
+ public:
+  /// Writes anew where the total has moved by so much, but never sooner than kSoonestNs.
+  static constexpr double kMovedNm = 5;
+  static constexpr std::int64_t kSoonestNs = 20'000'000;
+
+  /// @param config  the one in force; without `axial.method` nothing is kept
+  /// @param stage   of z
+  SweepMemory(const config::Config& config, LoopControl& loop, const StageChannel& stage,
+              EventLog& events)
+      : config_(config), loop_(loop), stage_(stage), events_(events) {}
+
+  /// What the last daemon left; tells of it.
+  void recall();
+  /// Keeps what is under way. What was left is over once z is held or calibrated anew.
+  void turn(std::int64_t now_ns);
+  /// What the last daemon left, for people; "": nothing, or it is over.
+  std::string text() const;
+
+ private:
+  void keep(std::int64_t now_ns);
+  void tell() const;
+
+  const config::Config& config_;
+  LoopControl& loop_;
+  const StageChannel& stage_;
+  EventLog& events_;
+  std::optional<StateOwner> owner_;    ///< outlives the writer
+  std::optional<StateWriter> writer_;  ///< none: nothing is kept
+  std::optional<SavedSweep> left_;     ///< by the daemon before
+  bool told_place_ = false;            ///< with where the stage is now
+  std::optional<SavedSweep> under_way_;
+  std::int64_t written_ns_ = 0;
+};
+
+}  // namespace driftd::daemon
