@@ -137,7 +137,9 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
                   handlers_.carry_out(request, std::move(answer), monotonic_ns());
                 }),
       reload_(config_, file, wire_, camera_, loop_, events_, [this] { return orders_pending(); }),
-      watchdog_(watchdog_period_us(), [] { sd_notify(0, "WATCHDOG=1"); }) {}
+      watchdog_(watchdog_period_us(), [] { sd_notify(0, "WATCHDOG=1"); }) {
+  record_.hear_of_z(z_stage_);
+}
 
 /// Nothing where z is not measured.
 std::optional<CommandHandlers::Axial> Housekeeping::axial_handlers() {

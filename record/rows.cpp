@@ -183,6 +183,10 @@ const TableLayout& stage_layout() {
       COLUMN(latency_p50_us, "us", "from a correction's sent_ns until the controller was told"),
       COLUMN(latency_p99_us, "us", "likewise"),
       COLUMN(latency_max_us, "us", "likewise"),
+      COLUMN(z_lock_id, "", "of the last correction of z carried out; 0: none, or not said"),
+      COLUMN(total_z_nm, "nm", "place of z by the stage's sensors, as corrections of z count"),
+      COLUMN(position_z_nm, "nm", "place on the controller's own axis of z"),
+      COLUMN(target_z_nm, "nm", "where it was told to be, on that axis"),
   };
   static const TableLayout layout = {"stage", "one row for each report of the stage's driver",
                                      sizeof(R), columns};

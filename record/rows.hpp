@@ -81,6 +81,9 @@ struct StageRow {
   double target_x_nm = kNoneF64, target_y_nm = kNoneF64;
   std::uint64_t carried_out = 0, ignored = 0, refused = 0;
   float rate_hz = kNone, latency_p50_us = kNone, latency_p99_us = kNone, latency_max_us = kNone;
+  // Of a driver that moves z.
+  std::uint32_t z_lock_id = 0;
+  double total_z_nm = kNoneF64, position_z_nm = kNoneF64, target_z_nm = kNoneF64;
 };
 
 /// Both clocks at once.

@@ -69,6 +69,13 @@ RecordKeeper::RecordKeeper(const config::Config& config, std::string session,
   });
 }
 
+void RecordKeeper::hear_of_z(StageChannel& z_stage) {
+  z_stage.hear([this](const StageReport& report, std::int64_t now_ns) {
+    if (!report.is_of(AxisGroup::Lateral))
+      recorder_.desk().add(&SlowRows::stage, stage_row(report, now_ns));
+  });
+}
+
 void RecordKeeper::begin(Cause cause) {
   cause_ = cause;
   problem_.clear();

@@ -32,6 +32,9 @@ class RecordKeeper {
                camera::FrameSource& source, CameraWatch& camera, LoopControl& loop,
                StageChannel& stage, const PatternWatch& pattern, EventLog& events);
 
+  /// Its reports, too, but those that tell of x and y and so came already. Before the first.
+  void hear_of_z(StageChannel& z_stage);
+
   /// Answered when the file is there, or cannot be made; a recording that runs goes on.
   void start(Answer answer, std::int64_t now_ns);
   /// Answered when the file is closed.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "daemon/recorder/stage_rows.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace driftd::daemon {
@@ -19,11 +20,20 @@ StageRow stage_row(const StageReport& report, std::int64_t received_ns) {
     row.total_x_nm = report.total_nm->x;
     row.total_y_nm = report.total_nm->y;
   }
-  for (const StageAxis& axis : report.axes) {
-    if (axis.axis != "x" && axis.axis != "y") continue;
-    const bool x = axis.axis == "x";
-    (x ? row.position_x_nm : row.position_y_nm) = axis.position_nm.value_or(record::kNoneF64);
-    (x ? row.target_x_nm : row.target_y_nm) = axis.target_nm.value_or(record::kNoneF64);
+  row.z_lock_id = static_cast<std::uint32_t>(report.z_lock_id);
+  row.total_z_nm = report.total_z_nm.value_or(record::kNoneF64);
+  struct Columns {
+    const char* axis;
+    double StageRow::*position;
+    double StageRow::*target;
+  };
+  for (const Columns& of : {Columns{"x", &StageRow::position_x_nm, &StageRow::target_x_nm},
+                            Columns{"y", &StageRow::position_y_nm, &StageRow::target_y_nm},
+                            Columns{"z", &StageRow::position_z_nm, &StageRow::target_z_nm}}) {
+    const auto axis = std::ranges::find(report.axes, of.axis, &StageAxis::axis);
+    if (axis == report.axes.end()) continue;
+    row.*of.position = axis->position_nm.value_or(record::kNoneF64);
+    row.*of.target = axis->target_nm.value_or(record::kNoneF64);
   }
   row.carried_out = report.carried_out;
   row.ignored = report.ignored;

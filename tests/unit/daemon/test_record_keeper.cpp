@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: MIT
 // When recordings begin and end: orders that come while the disk is still busy with the last one.
+#include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/monotonic.hpp"
 #include "daemon/recorder/record_keeper.hpp"
 #include "housekeeping_for_tests.hpp"
+#include "record/file_reader.hpp"
 #include "support/catch.hpp"
 #include "turned_until.hpp"
 
@@ -41,6 +46,7 @@ struct Fixture {
   LoopControl loop{played.ports};
   CameraWatch camera{config, source, loop, told.log};
   StageChannel stage{config, "session", played.ports, loop, told.log};
+  StageChannel z_stage{config, "session", played.ports, loop, told.log, AxisGroup::Axial};
   PatternWatch pattern;
   RecordKeeper keeper{config, "session", std::make_shared<RecordFeed>(1),
                       source, camera,    loop,
@@ -145,4 +151,29 @@ TEST_CASE("neither a calibration nor a lock that goes on begins a recording") {
   f.keeper.turn(0);
   CHECK_FALSE(f.recording());
   CHECK_FALSE(fs::exists(f.folder));
+}
+
+TEST_CASE("what a driver of z reports is recorded, and what came as of x and y but once") {
+  Fixture f;
+  f.keeper.hear_of_z(f.z_stage);
+  Asker begun, ended;
+  f.keeper.start(begun.answer(), 0);
+  f.until([&] { return begun.answered(); });
+  const auto report = [](const char* axes) {
+    return nlohmann::json::parse(fmt::format(
+        R"({{"instance":"0123456789abcdef","driver":"a","state":"ready","axes":[{}]}})", axes));
+  };
+  const auto of_z = report(R"({"axis":"z","position_nm":5})");
+  const auto of_all = report(
+      R"({"axis":"x","position_nm":1},{"axis":"y","position_nm":2},{"axis":"z","position_nm":3})");
+  f.z_stage.take(of_z, 1);
+  f.stage.take(of_all, 2);
+  f.z_stage.take(of_all, 2);
+  f.keeper.stop(ended.answer(), 0);
+  f.until([&] { return ended.answered(); });
+  const record::FileReader reader(ended.reply().fields["record"]["file"].get<std::string>());
+  const std::vector<record::StageRow> rows = reader.stage();
+  REQUIRE(rows.size() == 2);
+  CHECK((rows[0].position_z_nm == 5 && std::isnan(rows[0].position_x_nm)));
+  CHECK((rows[1].position_z_nm == 3 && rows[1].position_x_nm == 1));
 }

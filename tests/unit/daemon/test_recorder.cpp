@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -18,6 +20,7 @@
 #include "daemon/recorder/leavable_thread.hpp"
 #include "daemon/recorder/record_folder.hpp"
 #include "daemon/recorder/recorder.hpp"
+#include "daemon/recorder/stage_rows.hpp"
 #include "daemon/recorder/wall_clock.hpp"
 #include "daemon/stage/stage_report.hpp"
 #include "record/file_reader.hpp"
@@ -379,4 +382,29 @@ TEST_CASE("a record's names of the driver's states are the protocol's") {
     CHECK(std::string(record::choice_name(record::stage_layout(), "state", i)) ==
           name_of(static_cast<DriverState>(i)));
   }
+}
+
+TEST_CASE("a row of a report has each axis that its driver moves, and NaN for the others") {
+  const auto row_of = [](const char* text) {
+    return stage_row(read_stage_report(nlohmann::json::parse(text)), 7);
+  };
+  const record::StageRow three =
+      row_of(R"({"instance":"0123456789abcdef","driver":"a","state":"ready",
+    "axes":[{"axis":"y","position_nm":2,"target_nm":3},{"axis":"z","position_nm":5,"target_nm":6},
+            {"axis":"x","position_nm":8}],
+    "session":"fedcba9876543210","lock_id":4,"total_x_nm":1.5,"total_y_nm":-1.5,
+    "z_session":"fedcba9876543210","z_lock_id":9,"total_z_nm":12.5})");
+  CHECK(three.received_ns == 7);
+  CHECK((three.lock_id == 4 && three.z_lock_id == 9));
+  CHECK((three.total_x_nm == 1.5 && three.total_y_nm == -1.5 && three.total_z_nm == 12.5));
+  CHECK((three.position_x_nm == 8 && three.position_y_nm == 2 && three.position_z_nm == 5));
+  CHECK((three.target_y_nm == 3 && three.target_z_nm == 6));
+  CHECK(std::isnan(three.target_x_nm));
+  const record::StageRow flat =
+      row_of(R"({"instance":"0123456789abcdef","driver":"a","state":"ready",
+    "axes":[{"axis":"x","position_nm":1},{"axis":"y","position_nm":2}],"total_x_nm":1,"total_y_nm":2})");
+  CHECK(flat.position_x_nm == 1);
+  CHECK(flat.z_lock_id == 0);
+  CHECK((std::isnan(flat.total_z_nm) && std::isnan(flat.position_z_nm) &&
+         std::isnan(flat.target_z_nm)));
 }
