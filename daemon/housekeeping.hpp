@@ -63,7 +63,11 @@ class Housekeeping {
   void turn(int patience_ms);  ///< negative: commands wait
   /// A stage that is calibrated goes back to its start before finish(), as long as there is time.
   void bring_back();
-  bool is_coming_back() const noexcept { return calibration_.is_moving() || sweep_.is_moving(); }
+  /// Until the loop tells of its end, too, so that nothing is kept of it as interrupted.
+  bool is_coming_back() const noexcept {
+    return calibration_.is_moving() || sweep_.is_moving() ||
+           loop_.report().z.lock.state == control::LockState::Calibrating;
+  }
   static constexpr std::int64_t kMostWayBackNs = 4'000'000'000;  ///< systemd waits for ten
   void finish();
   void reload();

@@ -266,6 +266,10 @@ class CalibrateAxial(unittest.TestCase):
                 self.rig.daemon.stop()
                 self.assertRegex(self.rig.daemon.text(), words)
                 self.assertEqual(abs(self.stage_nm() - before) < 1, not axial)
+                self.rig.start_daemon(self.file)
+                self.rig.sleep(2)
+                told = "interrupted a calibration of z" in (self.rig.status()["axial"]["warning"] or "")
+                self.assertEqual(told, bool(axial))
 
     def test_unlock_leaves_the_stage_and_tells_where(self):
         self.start(changed(WORLD, *CALM))
