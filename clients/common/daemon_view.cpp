@@ -109,20 +109,17 @@ void add_law(const char* name, const json& lock, std::vector<Line>& lines) {
   std::string line = fmt::format("{:<12}{}", name, law);
   if (reason == "worse_than_pi")
     line += " (the observer left more, and is tried again later)";
-  else if (reason == "stage_doubted")
-    line += " (the stage did not follow the observer, which is tried again later)";
   else if (reason == "driver_too_slow")
     line += " (the stage's driver takes too few corrections for the observer)";
   else if (reason == "not_ready")
-    line += " (until the observer knows stage, driver and frame rate)";
+    line += " (until the observer knows stage and frame rate)";
   else if (reason != "configured")
     line += " (" + in_words(reason) + ")";
   if (number(*control, "/left_nm") != "-")
     line += fmt::format("   leaves {} nm with its noise, PI would {}",
                         number(*control, "/left_nm", "{:.2f}"),
                         number(*control, "/pi_left_nm", "{:.2f}"));
-  const bool relieved =
-      reason == "worse_than_pi" || reason == "stage_doubted" || reason == "driver_too_slow";
+  const bool relieved = reason == "worse_than_pi" || reason == "driver_too_slow";
   lines.push_back({line, relieved ? Tone::Warning : Tone::Plain});
   const json* axes = find(*control, "/axes");
   if (axes == nullptr || !axes->is_array()) return;

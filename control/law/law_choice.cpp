@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace driftd::control {
 namespace {
@@ -18,13 +17,6 @@ constexpr std::int64_t kLongestCoastNs = 2 * kSecondNs, kLongestCoastTrackingNs 
 constexpr double kMostFramesACorrection = 5.5, kFewEnoughFrames = 4.5;
 /// Innovations so many times as large as expected: the model is not right now.
 constexpr double kSurprised = 2;
-/// PI holds the lock first, for so many blocks that are measured, where the driver tells no rate.
-constexpr std::size_t kBlocksOfPi = 4;
-/// The observer is judged by so many, for so long after PI: later the sample may move otherwise.
-constexpr std::size_t kBlocksToJudge = 3;
-constexpr std::int64_t kComparedNs = 30 * kSecondNs;
-/// It holds worse than PI did where it leaves so many times the mean square, by more than chance.
-constexpr double kTimesPi = 1.5, kStandardErrors = 3;
 
 JudgeSettings judged(const LawSettings& s) noexcept {
   return {.stage = s.stage,
@@ -44,8 +36,6 @@ const char* name_of(LawReason reason) noexcept {
       return "not_ready";
     case LawReason::WorseThanPi:
       return "worse_than_pi";
-    case LawReason::StageDoubted:
-      return "stage_doubted";
     case LawReason::TriedAgain:
       return "tried_again";
     case LawReason::LearnsAnew:
@@ -98,7 +88,6 @@ void LawChoice::act(bool observer, LawReason reason) noexcept {
     acts_since_ns_ = 0;
   }
   if (observer) rest_until_ns_ = 0;
-  if (state_.observer != observer) (observer ? held_ : held_by_pi_).restart();
   state_.observer = observer;
   state_.reason = reason;
   ++state_.changes;
@@ -111,13 +100,6 @@ bool LawChoice::is_driver_too_slow() const noexcept {
          driver_hz_ * plan_.settings.period_s * most < 1;
 }
 
-/// Of a driver that tells nothing it is not known whether the observer may count on it: what PI
-/// leaves tells later.
-bool LawChoice::is_observer_due() const noexcept {
-  return settings_.law == ControlLaw::Observer || knows_driver() ||
-         held_by_pi_.blocks() >= kBlocksOfPi;
-}
-
 /// If the driver lets it.
 void LawChoice::take_observer(LawReason reason) noexcept {
   const bool slow = is_driver_too_slow();
@@ -128,7 +110,7 @@ void LawChoice::reset(Vec2 total_nm) noexcept {
   total_nm_ = total_nm;
   pi_.reset(total_nm);
   observer_.reset();
-  restart_judgement();
+  judge_.restart();
   seen_ns_ = 0;
 }
 
@@ -136,14 +118,14 @@ void LawChoice::take_back(Vec2 total_nm, std::int64_t sent_ns) noexcept {
   total_nm_ = total_nm;
   pi_.reset(total_nm);
   observer_.take_back(total_nm, sent_ns);
-  pause_judgement();
+  judge_.pause();
 }
 
 void LawChoice::shift(Vec2 by_nm) noexcept {
   total_nm_ = {total_nm_.x + by_nm.x, total_nm_.y + by_nm.y};
   pi_.reset(total_nm_);
   observer_.shift(by_nm);
-  pause_judgement();
+  judge_.pause();
 }
 
 void LawChoice::offer(const ObserverPlan& plan) noexcept {
@@ -153,28 +135,8 @@ void LawChoice::offer(const ObserverPlan& plan) noexcept {
     return observer_.set_change_limit(plan.settings.change_limit_nm);
   has_plan_ = true;
   learn_anew();
-  if (state_.reason == LawReason::NotReady && is_observer_due())
+  if (settings_.law != ControlLaw::Pi && state_.reason == LawReason::NotReady)
     take_observer(LawReason::Configured);
-}
-
-/// Nothing is judged by what is passed over.
-void LawChoice::pause_judgement() noexcept {
-  judge_.pause();
-  held_now().pause();
-}
-
-/// Nor by what came before.
-void LawChoice::restart_judgement() noexcept {
-  judge_.restart();
-  held_now().restart();
-}
-
-/// As measured: what the observer's model tells may be of another stage.
-bool LawChoice::holds_worse_than_pi() const noexcept {
-  if (held_.blocks() < kBlocksToJudge || held_by_pi_.blocks() < kBlocksToJudge) return false;
-  const double more_nm2 = held_.mean_nm2() - kTimesPi * held_by_pi_.mean_nm2();
-  return more_nm2 >
-         kStandardErrors * std::sqrt(held_.mean_variance_nm4() + held_by_pi_.mean_variance_nm4());
 }
 
 ObserverSettings LawChoice::wish(double period_s, double change_limit_nm) const noexcept {
@@ -189,7 +151,7 @@ ObserverSettings LawChoice::wish(double period_s, double change_limit_nm) const 
 
 void LawChoice::see(const Sight& sight, Vec2 stage_nm) noexcept {
   if (!has_plan_) return;
-  if (!seen_.commanded) pause_judgement();
+  if (!seen_.commanded) judge_.pause();
   observer_wants_nm_ = observer_.see(sight);
   seen_ns_ = sight.taken_ns;
   const Vec2 noise_nm = unfollowed_nm(seen_ns_);
@@ -207,28 +169,22 @@ void LawChoice::choose(std::int64_t now_ns) noexcept {
   if (knows() && !judged_learnt_) judge_.restart();  // what it did before it had learnt is past
   judged_learnt_ = knows();
   if (is_driver_too_slow()) return act(false, LawReason::DriverTooSlow);
-  if (state_.reason == LawReason::NotReady) {
-    if (is_observer_due()) take_observer(LawReason::Configured);
-    return;
-  }
   const bool rests = now_ns <= rest_until_ns_;
   if (state_.reason == LawReason::DriverTooSlow)
     return rests ? act(false, LawReason::WorseThanPi) : act(true, LawReason::Configured);
-  const bool doubted = std::exchange(doubted_, false);
   if (state_.observer) {
     if (acts_ns > kForgivenNs) rest_ns_ = 0;
-    const bool by_measure = !doubted && acts_ns <= kComparedNs && holds_worse_than_pi();
-    if (!doubted && !by_measure && !judge_.pi_is_better()) return;
-    state_.left_nm = by_measure ? std::sqrt(held_.mean_nm2()) : judge_.left_nm();
-    state_.pi_left_nm = by_measure ? std::sqrt(held_by_pi_.mean_nm2()) : judge_.pi_left_nm();
+    if (!judge_.pi_is_better()) return;
+    state_.left_nm = judge_.left_nm();
+    state_.pi_left_nm = judge_.pi_left_nm();
     rest_ns_ = std::clamp(2 * rest_ns_, kFirstRestNs, kLongestRestNs);
     rest_until_ns_ = now_ns + rest_ns_;
-    knew_ = doubted || knows();
-    act(false, doubted ? LawReason::StageDoubted : LawReason::WorseThanPi);
-  } else if (rests_with_pi() && !knew_ && knows()) {
+    knew_ = knows();
+    act(false, LawReason::WorseThanPi);
+  } else if (state_.reason == LawReason::WorseThanPi && !knew_ && knows()) {
     rest_ns_ = 0;  // PI was better than an observer that had not learnt yet
     act(true, LawReason::TriedAgain);
-  } else if (rests_with_pi() && !rests) {
+  } else if (state_.reason == LawReason::WorseThanPi && !rests) {
     act(true, LawReason::TriedAgain);
   }
 }
@@ -238,8 +194,6 @@ Vec2 LawChoice::wanted_nm(Vec2 target_nm, Vec2 total_nm, std::int64_t taken_ns) 
   // Only where the law has a command may PI have one beside it.
   if (seen_ns_ == taken_ns && !seen_.commanded) {
     judge_.see(seen_.moved_nm, seen_.stage_nm, taken_ns, seen_.now_ns);
-    const Vec2 v = seen_.moved_nm;
-    held_now().see(settings_.axes == 1 ? v.x * v.x : 0.5 * (v.x * v.x + v.y * v.y), seen_.now_ns);
     seen_.commanded = true;
   }
   return state_.observer && seen_ns_ == taken_ns ? observer_wants_nm_ : pi_nm;
@@ -248,7 +202,7 @@ Vec2 LawChoice::wanted_nm(Vec2 target_nm, Vec2 total_nm, std::int64_t taken_ns) 
 void LawChoice::told(Vec2 total_nm, bool x_held_back, bool y_held_back, bool at_range,
                      std::int64_t now_ns) noexcept {
   total_nm_ = total_nm;
-  if (at_range) restart_judgement();
+  if (at_range) judge_.restart();
   if (state_.observer)
     pi_.reset(total_nm);
   else
@@ -258,7 +212,7 @@ void LawChoice::told(Vec2 total_nm, bool x_held_back, bool y_held_back, bool at_
 
 void LawChoice::interrupted(Vec2 total_nm) noexcept {
   pi_.reset(total_nm);
-  restart_judgement();
+  judge_.restart();
 }
 
 bool LawChoice::may_coast(std::int64_t now_ns, double within_nm) const noexcept {
@@ -276,7 +230,7 @@ bool LawChoice::may_coast(std::int64_t now_ns, double within_nm) const noexcept 
 
 LawState LawChoice::state() const noexcept {
   LawState state = state_;
-  if (rests_with_pi()) return state;  // as it was when that was decided
+  if (state.reason == LawReason::WorseThanPi) return state;  // as it was when that was decided
   if (state.reason == LawReason::DriverTooSlow) {
     state.left_nm = state.pi_left_nm = 0;  // PI is not judged against itself
     const double taken = driver_hz_ * plan_.settings.period_s;

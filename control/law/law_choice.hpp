@@ -4,20 +4,15 @@
 // from where the stage is. The controller owns it. Tracking loop; no allocation after construction;
 // noexcept.
 //
-// `auto` takes the observer when it has a plan. PI takes over for a minute where it would have been
-// stiller (law_judge.hpp). Then the observer is tried again, and at once when it has learnt what it
-// did not know before. Each time that fails, PI stays for twice as long, up to an hour. The
-// observer is not tried at all where the driver carries out too few of the corrections: it counts
-// on each one.
-//
-// A driver that tells no rate may be such a one. Then PI holds the lock for the first three
-// seconds, and relieves the observer where it held it stiller, as measured (held_record.hpp), and
-// where the stage was doubted while the observer acted.
+// `auto` takes the observer as soon as it has a plan. Where PI would have been stiller
+// (law_judge.hpp) PI takes over for a minute; then the observer is tried again, and at once when it
+// has learnt what it did not know before. Each time that fails, PI stays for twice as long, up to
+// an hour. It is not tried at all where the stage's driver carries out too few of the corrections:
+// the observer counts on each one.
 #pragma once
 
 #include <cstdint>
 
-#include "control/law/held_record.hpp"
 #include "control/law/law_judge.hpp"
 #include "control/law/observer/observer.hpp"
 #include "control/law/pi_law.hpp"
@@ -28,13 +23,11 @@ namespace driftd::control {
 
 /// Why the law that acts does.
 enum class LawReason : std::uint8_t {
-  Configured,     ///< it is the one that was asked for
-  NotReady,       ///< PI: the observer does not know yet how often frames come, and how the stage
-                  ///< is; nor, of a driver that tells no rate, how still PI holds
-  WorseThanPi,    ///< PI: it would have held the sample stiller, or did
-  StageDoubted,   ///< PI: the observer acted when the stage was thought not to follow
-  TriedAgain,     ///< the observer, after PI had taken over
-  LearnsAnew,     ///< the observer, which knows no more what it had learnt: other frames or axes
+  Configured,   ///< it is the one that was asked for
+  NotReady,     ///< PI: the observer does not know yet how often frames come, and how the stage is
+  WorseThanPi,  ///< PI: it would have held the sample stiller
+  TriedAgain,   ///< the observer, after PI had taken over
+  LearnsAnew,   ///< the observer, which knows no more what it had learnt: other frames or axes
   DriverTooSlow,  ///< PI: the stage's driver takes too few corrections
 };
 const char* name_of(LawReason reason) noexcept;
@@ -94,12 +87,8 @@ class LawChoice {
     const Vec2 noise_nm = known ? observer_.unfollowed_nm() : Vec2{};
     return is_finite(noise_nm) ? noise_nm : Vec2{};  // PI holds whatever the observer does
   }
-  /// The stage did not do what it was told, since when is not known: neither law erred. Where the
-  /// observer acted by a driver that tells no rate, PI goes on: it counts less on how the stage is.
-  void doubt_stage() noexcept {
-    restart_judgement();
-    doubted_ = doubted_ || (state_.observer && !knows_driver());
-  }
+  /// The stage did not do what it was told, since when is not known: neither law erred.
+  void doubt_stage() noexcept { judge_.restart(); }
 
   /// Frames without a drift may be corrected: the observer acts and knows where the sample is
   /// within `within_nm` (a standard deviation). For at most 2 s; 0.5 s where a line's frequency
@@ -141,15 +130,6 @@ class LawChoice {
   void learn_anew() noexcept;
   void act(bool observer, LawReason reason) noexcept;
   bool is_driver_too_slow() const noexcept;
-  bool is_observer_due() const noexcept;
-  bool knows_driver() const noexcept { return driver_hz_ > 0; }
-  bool holds_worse_than_pi() const noexcept;
-  bool rests_with_pi() const noexcept {
-    return state_.reason == LawReason::WorseThanPi || state_.reason == LawReason::StageDoubted;
-  }
-  HeldRecord& held_now() noexcept { return state_.observer ? held_ : held_by_pi_; }
-  void restart_judgement() noexcept;
-  void pause_judgement() noexcept;
   void take_observer(LawReason reason) noexcept;
 
   LawSettings settings_;
@@ -158,7 +138,6 @@ class LawChoice {
   ObserverPlan plan_;
   bool has_plan_ = false;
   LawJudge judge_;
-  HeldRecord held_, held_by_pi_;  ///< by the observer, by PI, as measured
   LawState state_;
   Vec2 total_nm_;
   Vec2 observer_wants_nm_;
@@ -168,7 +147,6 @@ class LawChoice {
   double driver_hz_ = 0;
   std::int64_t rest_ns_ = 0;        ///< that PI was given last, since it was better
   std::int64_t rest_until_ns_ = 0;  ///< of PI that was better; 0: the observer acts
-  bool doubted_ = false;            ///< the stage, while the observer acted
   bool knew_ = false;               ///< it had learnt when PI took over
   bool judged_learnt_ = false;      ///< and so it had at the last frame
 };

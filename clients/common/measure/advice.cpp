@@ -217,14 +217,10 @@ void advise_lock(const json& lock, const char* axis, double rate_hz, std::vector
          reason == "worse_than_pi"
              ? "PI holds the lock, because the observer left more: what shakes the sample "
                "may change faster than it can be learnt"
-         : reason == "stage_doubted"
-             ? "PI holds the lock, because the stage did not do what the observer told it: "
-               "`driftctl calibrate` tells how it answers; a driver that passes over corrections "
-               "has to tell its rate"
          : reason == "driver_too_slow"
              ? "PI holds the lock, because the stage's driver takes too few corrections for the "
                "observer: a faster driver, or a slower camera (camera.frame_rate_hz)"
-         : reason == "not_ready" ? "PI holds the lock until the frame rate is known, and the driver"
+         : reason == "not_ready" ? "PI holds the lock until the frame rate is known"
                                  : "PI holds the lock: control.law: auto may hold it stiller"});
   const json::json_pointer axes("/control/axes");
   if (lock.contains(axes) && lock.at(axes).is_array())

