@@ -118,18 +118,33 @@ double AxialSweep::seconds_of(const control::SweepPlan& plan) const {
   return plan.seconds(hz, stage_nm_per_s / std::abs(config_.axial_stage.gain));
 }
 
+/// A smaller sweep can give no curve that a lock may go by.
+double AxialSweep::least_range_nm() const {
+  using Plan = control::SweepPlan;
+  switch (config_.axial.method) {
+    case AxialMethod::Astigmatic:
+      return Plan::kBesideAstigmaticNm;
+    case AxialMethod::Defocus:
+      return Plan::kBesideDefocusNm;
+    default:
+      return Plan::kLeastRangeNm;
+  }
+}
+
 /// Room for the least sweep, and steps that are neither too few nor too many.
 void AxialSweep::check_room(const SweepRequest& request,
                             const control::SweepSettings& settings) const {
   using Plan = control::SweepPlan;
   constexpr std::size_t kFewest = Plan::kFewestSteps / 2, kMost = Plan::kMostSteps / 2;
   const double fewest = kFewest, most = kMost;
-  const double least_nm = std::max(Plan::kLeastRangeNm, fewest * settings.step_nm);
+  const double least_nm = std::max(least_range_nm(), fewest * settings.step_nm);
   if (settings.range_nm < least_nm && !request.range_nm) {
     const double room_nm = std::max(0.0, room_beside_nm());
-    const double smaller_nm = std::floor((room_nm - Plan::approach_nm(0)) / fewest);
-    const bool helps =
-        room_nm >= Plan::kLeastRangeNm + Plan::approach_nm(0) && smaller_nm < settings.step_nm;
+    const double shortest_nm = Plan::approach_nm(0), most_nm = room_nm - least_range_nm();
+    const double smaller_nm = std::floor(
+        std::min((room_nm - shortest_nm) / fewest,
+                 std::max(shortest_nm / 2, std::min(room_nm / (fewest + 2), most_nm / 2))));
+    const bool helps = most_nm >= shortest_nm && smaller_nm < settings.step_nm;
     throw CommandRefused{
         Refusal::Refused,
         fmt::format(
@@ -160,7 +175,7 @@ void AxialSweep::check_suits(const control::SweepPlan& plan) const {
   const double allowed_nm =
       room_beside_nm() - control::SweepPlan::approach_nm(plan.settings().step_nm);
   const std::string helps =
-      allowed_nm < control::SweepPlan::kLeastRangeNm
+      allowed_nm < least_range_nm()
           ? ""
           : fmt::format("; {:.0f} nm each way are possible (--range-nm)", allowed_nm);
   for (const double nm : {stage_nm, -stage_nm}) {

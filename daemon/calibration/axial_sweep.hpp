@@ -44,6 +44,7 @@ class AxialSweep final : public RunningCalibration {
   void check_suits(const control::SweepPlan& plan) const;
   double seconds_of(const control::SweepPlan& plan) const;
   double room_beside_nm() const;
+  double least_range_nm() const;
   void begun() override;
   std::string own_reason(const StageRun& run) const override;
   std::string place_of(const StageRun& run) const override;

@@ -58,9 +58,9 @@ void LockOrders::check_can_lock() const {
   if (state == LockState::Calibrating) {
     throw CommandRefused{
         Refusal::Refused,
-        fmt::format("the stage{} is being calibrated: lock when that is over, or end it by "
-                    "`driftctl unlock{}`",
-                    of_z ? " of z" : "", of_z ? " --axes z" : "")};
+        fmt::format("the stage{} is being calibrated: lock when that is over, or stop it where it "
+                    "was begun (Ctrl-C), which takes the stage back to its start",
+                    of_z ? " of z" : "")};
   }
   if (state != LockState::Idle && state != LockState::Lost) {
     throw CommandRefused{Refusal::Refused, is_text() + " already"};

@@ -105,7 +105,8 @@ void LockRecovery::resume_axial(LockOrders* z, std::int64_t now_ns) {
   if (!axial_) return;
   if (!loop_.report().holds() || z == nullptr) return axial_.reset();
   const control::LockState state = z->lock_now().lock.state;
-  if (state == control::LockState::Referencing) return;  // its place is kept until it holds
+  // Its place is kept until it holds, and while it is calibrated.
+  if (state == control::LockState::Referencing || state == control::LockState::Calibrating) return;
   if (state != control::LockState::Idle) return axial_.reset();
   if (!axial_goes_ || z->pending()) return;
   if (axial_tried_) return offer_axial("it was not measured near enough to where it was");

@@ -211,15 +211,27 @@ class CalibrateAxial(unittest.TestCase):
         self.assertFalse(folder.with_suffix(".yaml").exists())
 
     def test_limits_that_leave_no_room_are_named_with_what_helps(self):
-        self.start(range_limit_nm=125)
+        self.start(range_limit_nm=300)
         with self.assertRaises(Exception) as refused:
-            self.begin()
-        for words in ("75 nm each way at least, 135 nm with", "125 nm are left by axial.range_limit_nm (125 nm)",
-                      "steps of 21 nm or less (--step-nm)"):
+            self.begin(step_nm=100)
+        for words in ("300 nm each way at least, 500 nm with", "300 nm are left by axial.range_limit_nm (300 nm)",
+                      "steps of 50 nm or less (--step-nm)"):
             self.assertIn(words, str(refused.exception))
-        self.assertEqual(self.begin(step_nm=21)["range_nm"], 65)
+        self.assertEqual(self.begin(step_nm=50)["range_nm"], 200)
+        with self.assertRaisesRegex(Exception, r"is being calibrated: .*stop it where it was begun \(Ctrl-C\)"):
+            self.rig.client.request("lock", axes="z")
         self.begin(stop=True)
         self.wait_over()
+        with new_rig() as self.rig:  # no sweep is made that no lock may go by
+            self.start(range_limit_nm=200)
+            with self.assertRaisesRegex(Exception, "200 nm each way at least, 260 nm with .*: a larger limit"):
+                self.begin()
+
+    def test_a_sweep_that_is_too_short_for_a_lock_is_told_to_go_farther(self):
+        self.start(changed(WORLD, *CALM))
+        self.begin(range_nm=200)
+        over = self.wait_over()
+        self.assertIn("needed are 200 nm to either side: sweep farther (--range-nm)", over["text"])
 
     def test_what_was_edited_meanwhile_stays(self):
         self.start(changed(WORLD, *CALM))

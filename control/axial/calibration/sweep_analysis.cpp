@@ -19,7 +19,10 @@ namespace {
 
 constexpr double kMostWobbleNm = 30, kWobbleWithinNm = 100, kMostLightChange = 0.1;
 /// How far the curve reaches beyond the sample's place.
-constexpr double kBesideAstigmaticNm = 200, kBesideDefocusNm = 100;
+constexpr double kBesideAstigmaticNm = SweepPlan::kBesideAstigmaticNm,
+                 kBesideDefocusNm = SweepPlan::kBesideDefocusNm;
+/// So much more than that has to be swept.
+constexpr double kSweptMoreNm = 20;
 constexpr double kFarFromCrossingNm = 100;
 /// The crossing is so near to where coma shifts no spot; markers lie at other heights, too.
 constexpr double kFocusWithinNm = 100, kFocusUnknownNm = 250;
@@ -400,16 +403,20 @@ class WidthSweep {
     const bool astigmatic = curve.method() == AxialMethod::Astigmatic;
     const double beside = astigmatic ? kBesideAstigmaticNm : kBesideDefocusNm;
     const double at = findings_.from_crossing_nm;
-    if (at - curve.lower_nm() < beside || curve.upper_nm() - at < beside)
+    const double below = at - curve.lower_nm(), above = curve.upper_nm() - at;
+    if (below < beside || above < beside) {
+      const std::string focus =
+          fmt::format("focus so that the sample goes {} by {:.0f} nm, and sweep again",
+                      at > curve.crossing_nm() ? "down" : "up", std::abs(at - curve.crossing_nm()));
+      const bool is_short = below + above < 2 * (beside + kSweptMoreNm);
       fail_sweep(
           CalibrationFault::LockPoint,
           fmt::format("the sample is at {:+.0f} nm of the curve, which is read from {:.0f} to "
-                      "{:.0f} nm, needed are {:g} nm to either side: focus {} by {:.0f} nm, and "
-                      "sweep again",
+                      "{:.0f} nm, needed are {:g} nm to either side: {}",
                       at, curve.lower_nm(), curve.upper_nm(), beside,
-                      at > curve.crossing_nm() ? "so that the sample goes down"
-                                               : "so that the sample goes up",
-                      std::abs(at - curve.crossing_nm())));
+                      is_short ? "sweep farther (--range-nm), if the limits and the optics let it"
+                               : focus));
+    }
     if (astigmatic && std::abs(at) > kFarFromCrossingNm)
       warn(
           fmt::format("the sample is {:+.0f} nm from where both widths are equal: so far away a "

@@ -40,6 +40,8 @@ struct SweepPlace {
 class SweepPlan {
  public:
   static constexpr double kLeastRangeNm = 50, kMostRangeNm = 2000;
+  /// So far to either side of where the sample is a curve of widths has to be read.
+  static constexpr double kBesideAstigmaticNm = 200, kBesideDefocusNm = 100;
   static constexpr double kLeastStepNm = 1, kMostStepNm = 200;
   static constexpr std::size_t kFewestSteps = 7, kMostSteps = 401;
 
