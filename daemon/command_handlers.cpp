@@ -265,7 +265,8 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
   const auto axes = axes_of(request, axial_.has_value());
   if (axes && !axes->xy) {
     places_.give_up_axial();
-    return axial_->lock.unlock(telling(interrupted_.end_axial(), std::move(answer)), now_ns);
+    answer = telling(interrupted_.end_axial(), std::move(answer));
+    return axial_->lock.unlock(std::move(answer), now_ns);
   }
   places_.give_up();
   const bool with_z = axes ? axes->z : axial_.has_value();

@@ -149,23 +149,23 @@ class CalibrateAxial(unittest.TestCase):
     def test_the_travel_that_the_driver_tells_is_a_limit(self):
         self.start()
         axis = {"axis": "z", "name": "1", "min_nm": 0, "max_nm": 100_000, "resolution_nm": 0.1, "closed_loop": True,
-                "position_nm": 200.0, "target_nm": 200.0}
+                "position_nm": 270.0, "target_nm": 270.0}
         report = {"instance": "1", "driver": "test", "axes": [axis], "state": "ready", "total_z_nm": None,
                   "time_ns": self.rig.now_ns()}
         self.rig.client.request("stage", **report)
         with self.assertRaises(Exception) as refused:
             self.begin(range_nm=300)
-        self.assertRegex(str(refused.exception), "360 nm each way from where it is, 200 nm, and its driver says that it goes from "
-                                                 "0 to 100000 nm; 140 nm each way are possible")
+        self.assertRegex(str(refused.exception), "360 nm each way from where it is, 270 nm, and its driver says that it goes from "
+                                                 "0 to 100000 nm; 210 nm each way are possible")
         report["axes"] = [{**axis, "position_nm": 70.0}]
         self.rig.client.request("stage", **report)
         with self.assertRaises(Exception) as refused:
             self.begin()
-        self.assertIn("in steps of 25 nm a sweep takes the sample 75 nm each way at least, 135 nm with the way to its first place; "
+        self.assertIn("in steps of 25 nm a sweep takes the sample 200 nm each way at least, 260 nm with the way to its first place; "
                       "70 nm are left by axial.range_limit_nm (2000 nm)", str(refused.exception))
         report["axes"] = [axis]
         self.rig.client.request("stage", **report)
-        self.assertEqual(self.begin()["range_nm"], 140)
+        self.assertEqual(self.begin()["range_nm"], 210)
         over = self.wait_over()  # the driver is silent from here on
         self.assertEqual(over["phase"], "failed", over)
         self.assertIn("was told to go back to its start", over["text"])
