@@ -384,7 +384,7 @@ std::string LockRecovery::other_ways() const {
 
 /// How far the sample is from where it was held: "24.0 nm (x +17.8, y -16.1) and +3.1 nm in z"
 std::string LockRecovery::where_text() const {
-  const std::string z = sees_axial() ? fmt::format("{:+.1f} nm in z", moved_z_nm()) : "";
+  std::string z = sees_axial() ? fmt::format("{:+.1f} nm in z", moved_z_nm()) : "";
   if (saved_->of_z_alone) return z;
   return distance_text(moved_nm()) + (z.empty() ? "" : " and " + z);
 }
