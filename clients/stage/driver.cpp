@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "clients/stage/interface/faults.hpp"
+
 namespace driftd::stage {
 namespace {
 
@@ -186,8 +188,9 @@ void Driver::connect() {
         }
       });
       one.refuses = one.suspected = one.unconfirmed = false;
+      one.condition = Condition::Ready;
+      one.axes.assign(own.begin(), own.end());
     }
-    condition_ = Condition::Ready;
     read_position();
     ask_health();
   } catch (const Starting& error) {
@@ -233,7 +236,7 @@ void Driver::lost(const std::string& why) {
 
 void Driver::tell_away(const std::string& why) {
   connected_ = false;
-  condition_ = Condition::Disconnected;
+  for (Followed& one : groups_) one.condition = Condition::Disconnected;
   update_all([&](DriverState& state) {
     state.connected = false;
     state.trouble = why;
@@ -330,35 +333,43 @@ void Driver::ask_health() {
   const std::int64_t asked_ns = clock_();
   const Health health = call([&] { return stage_.health(); });
   if (health.condition == Condition::Disconnected) throw StageError(health.text);
-  const Condition before = condition_;
-  condition_ = health.condition;
-  // After a refusal it speaks of that.
-  const bool of_refusal = takes_targets(health.condition) && health.condition != Condition::Ready &&
+  // After a refusal the controller speaks of that.
+  const Condition common = health.of_axes.empty() ? health.condition : health.common.condition;
+  const bool of_refusal = takes_targets(common) && common != Condition::Ready &&
                           std::ranges::any_of(groups_, [](const Followed& one) {
                             return one.refuses || one.suspected;
                           });
+  std::vector<Followed*> changes, recovered;
   for (Followed& one : groups_) {
+    const Condition before =
+        std::exchange(one.condition, health_part(health, one.first, one.letters.size()).condition);
     one.board.update([&](DriverState& state) {
-      state.health = health;
-      if (!of_refusal || one.refuses) return;
-      state.health.condition = Condition::Ready;
-      state.health.error = 0;
-      state.health.text.clear();
+      state.health = health_part(health, one.first, one.letters.size(), !of_refusal || one.refuses);
     });
+    if (one.condition == before) continue;
+    changes.push_back(&one);
+    if (!takes_targets(before) && takes_targets(one.condition)) recovered.push_back(&one);
+    if (takes_targets(before) && !takes_targets(one.condition)) one.follower.disobeys();
   }
   next_health_ns_ = next_question_ns(config_.motion.health_interval_ms, asked_ns);
-  if (condition_ == before) return;
-  if (condition_ == Condition::Ready)
+  if (changes.empty()) return;
+  if (health.condition == Condition::Ready)
     spdlog::info("the stage is ready again");
   else
     spdlog::warn("{}", health.text);
-  if (!takes_targets(before) && takes_targets(condition_)) {
-    // Somebody may have moved it meanwhile, and it may have other sensors than before.
-    return connect();
-  }
-  if (takes_targets(before) && !takes_targets(condition_))
-    for (Followed& one : groups_) one.follower.disobeys();
-  all_changed();
+  // Somebody may have moved it meanwhile, and it may have other sensors than before.
+  if (recovered.size() == groups_.size()) return connect();
+  for (Followed* const one : recovered) resume(*one);
+  for (Followed* const one : changes) changed(*one);
+}
+
+/// It obeys again, beside others that did all the time, and goes on from where it is now.
+void Driver::resume(Followed& one) {
+  PerStage position{};
+  read_surely(position, [&](const Followed& other, const PerAxis&) { return &other == &one; });
+  one.follower.resumed(one.axes, part_of(position, one));
+  one.refuses = one.suspected = one.unconfirmed = false;
+  one.board.update([](DriverState& state) { state.refuses = false; });
 }
 
 void Driver::corrections(std::span<const std::string> messages) {
@@ -404,10 +415,12 @@ bool Driver::carry_out(std::vector<Order> orders) {
     return true;
   }
   settle();
-  if (!takes_targets(condition_)) {
-    for (const Order& order : orders) ignore(*order.one, "the stage would not obey");
-    return true;
-  }
+  std::erase_if(orders, [&](const Order& order) {
+    const bool obeys = takes_targets(order.one->condition);
+    if (!obeys) ignore(*order.one, "the stage would not obey");
+    return !obeys;
+  });
+  if (orders.empty()) return true;
   read_places(orders);
   const std::int64_t start_ns = clock_();
   std::erase_if(orders, [&](const Order& order) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Drives one stage: connects, carries out corrections of the groups of axes that it has, asks it
-// where it is and how it does, and connects again. Each group has a lock, limits and refusals of
-// its own; the controller's health is that of all. Waits for nothing but the controller's answers:
-// whoever calls it waits for corrections and for the time that turn() says. Owned and called by the
-// thread that owns the Stage.
+// where it is and how it does, and connects again. Each group has a lock, limits, refusals and
+// health of its own, as far as the controller tells with which axis something is wrong. Waits for
+// nothing but the controller's answers: whoever calls it waits for corrections and for the time
+// that turn() says. Owned and called by the thread that owns the Stage.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +65,8 @@ class Driver {
     std::optional<std::int64_t> last_move_ns = {};  ///< when a target was sent last
     std::int64_t zero_position_ns = 0;  ///< when it was read for a zero; 0: a target went since
     std::int64_t rest_look_ns = std::numeric_limits<std::int64_t>::max();
+    Condition condition = Condition::Disconnected;
+    std::vector<Axis> axes = {};  ///< as found when it was connected
   };
   struct Order {
     Followed* one;
@@ -82,6 +84,7 @@ class Driver {
   PerGroup read_surely(PerStage& position, Surprises&& surprises);
   PerGroup read_position(PerGroup for_zero = {});
   void ask_health();
+  void resume(Followed& one);
   std::int64_t next_question_ns(int interval_ms, std::int64_t asked_ns) const;
   std::int64_t next_look_ns() const;
   /// Waits for what the controller says of the last target: the next is the newest by then.
@@ -116,8 +119,7 @@ class Driver {
   std::vector<Followed> groups_;  ///< made once
   bool connected_ = false;
   bool resumes_ = false;  ///< it was not lost, and is to tell its axes anew: that may take a while
-  Condition condition_ = Condition::Disconnected;
-  std::string told_;           ///< the last trouble that went to the log
+  std::string told_;      ///< the last trouble that went to the log
   std::int64_t pause_ns_ = 0;  ///< before the next attempt to connect
   std::int64_t next_attempt_ns_ = 0, next_position_ns_ = 0, next_health_ns_ = 0;
   std::int64_t next_move_ns_ = 0;

@@ -65,26 +65,49 @@ void JoinedStage::read(std::span<double> nm) {
   }
 }
 
-/// What is wrong is told with the axes that it is wrong with.
-Health JoinedStage::health_of(const Part& part) {
+/// What is wrong is told with the axes that it is wrong with. Servos and references are each
+/// axis's, all else is the group's that was told to go: it may be a refusal.
+Health JoinedStage::health_of(const Part& part) const {
   Health health = part.stage->health();
-  if (!health.text.empty()) health.text = fmt::format("{}: {}", part.letters, health.text);
+  const auto named = [&](const std::string& text) {
+    return text.empty() ? text : fmt::format("{}: {}", part.letters, text);
+  };
+  std::vector<AxisFault> faults;
+  bool are_own = true;
+  for (std::size_t i = 0; i < part.letters.size(); ++i) {
+    const Health own = health_part(health, i, 1);
+    if (own.condition == Condition::Ready) continue;
+    are_own = are_own && rank(own.condition) >= rank(Condition::ServoOff);
+    faults.push_back({letters_.find(part.letters[i]), own.condition, named(own.text), own.error});
+  }
+  if (!are_own) faults.clear();
+  health.of_axes = std::move(faults);
+  health.common = {};
+  health.hint.clear();  // the texts have it
+  health.text = named(health.text);
   return health;
 }
 
 Health JoinedStage::health() {
   Health worst = health_of(parts_.front());
+  const auto is_told = [](const Health& health) {
+    return health.condition == Condition::Ready || !health.of_axes.empty();
+  };
+  bool all_told = is_told(worst);
   for (std::size_t i = 1; i < parts_.size(); ++i) {
     Health other = health_of(parts_[i]);
+    all_told = all_told && is_told(other);
     const bool on_target = worst.on_target && other.on_target;
     const bool tells = worst.tells_on_target && other.tells_on_target;
     if (rank(other.condition) > rank(worst.condition)) std::swap(worst, other);
     if (other.condition != Condition::Ready && !other.text.empty())
       worst.text += (worst.text.empty() ? "" : "; ") + other.text;
     if (worst.error == 0) worst.error = other.error;
+    worst.of_axes.insert(worst.of_axes.end(), other.of_axes.begin(), other.of_axes.end());
     worst.on_target = on_target;
     worst.tells_on_target = tells;
   }
+  if (!all_told) worst.of_axes.clear();
   return worst;
 }
 

@@ -46,7 +46,7 @@ class JoinedStage : public Stage {
   Health health() override;
 
  private:
-  static Health health_of(const Part& part);
+  Health health_of(const Part& part) const;
 
   std::vector<Part> parts_;
   std::string letters_;

@@ -135,7 +135,7 @@ class AxialTest(unittest.TestCase):
 class OneController(AxialTest):
     """x, y and z of one emulated controller."""
 
-    def moves(self, kind: str, *arguments, resolution_nm: float = 1.0) -> None:
+    def start(self, kind: str, *arguments) -> Emulator:
         self.start_world()
         emulator = Emulator(self, kind, "--sim-axes", "xyz", *arguments)
         low_nm, high_nm = ENDS[kind]
@@ -146,9 +146,15 @@ class OneController(AxialTest):
             f"motion: {{axes: xyz}}\n"
             f"x: {{axis: '{axes['x']}', {LIMITS}}}\ny: {{axis: '{axes['y']}', {LIMITS}}}\n"
             f"z: {{axis: '{axes['z']}', {LIMITS}, min_nm: {low_nm}, max_nm: {high_nm}}}\n")
-        near = 2 * resolution_nm
         for of_z in (False, True):
-            report = self.report(of_z, lambda r: r["state"] == "ready")
+            self.report(of_z, lambda r: r["state"] == "ready")
+        return emulator
+
+    def moves(self, kind: str, *arguments, resolution_nm: float = 1.0) -> None:
+        emulator = self.start(kind, *arguments)
+        low_nm, high_nm = ENDS[kind]
+        near = 2 * resolution_nm
+        report = self.report(True)
         self.assertEqual((report["axes"][0]["min_nm"], report["axes"][0]["max_nm"]), (low_nm, high_nm))
         self.reach(x=20, z=-15, step_nm=near)
         for letter, of_z, total in (("x", False, 20), ("z", True, -15)):
@@ -191,6 +197,43 @@ class OneController(AxialTest):
 
     def test_thorlabs(self):  # tier: full
         self.moves("thorlabs_apt")
+
+    def check_that_a_servo_is_its_group_s(self, kind: str) -> None:
+        """A fault of one axis is told of its lock alone, in whose place the other goes on."""
+        emulator = self.start(kind)
+        self.reach(x=20, z=-15, step_nm=3)
+        for axis, of_z in ((3, True), (1, False)):
+            seen = len(self.daemon.reports)
+            emulator.ask(f"servo_off {axis}")
+            ill = self.report(of_z, lambda r: r["state"] == "servo_off")
+            self.assertEqual(ill["text"].count(" is off") + ill["text"].count("switched itself off") + ill["text"].count("open loop"), 1)
+            if of_z:
+                self.reach(x=40, step_nm=3)
+            else:
+                self.reach(z=-35, step_nm=3)
+            well = self.report(not of_z)
+            self.assertEqual((well["state"], well["text"], well["error"]), ("ready", "", 0))
+            emulator.ask(f"servo_on {axis}")
+            self.report(of_z, lambda r: r["state"] == "ready")
+            states = [r["state"] for r in self.daemon.reports[seen:] if is_of_z(r) != of_z]
+            self.assertEqual(set(states), {"ready"})
+            # It goes on from where it is: what was sent meanwhile is not made up for.
+            at = self.sent()
+            if of_z:
+                self.daemon.send_axial(-16, -1)
+                self.wait(lambda: abs(self.sent()[2] - at[2]) < 60, "z follows", lambda: self.daemon.send_axial(-16, 0.0))
+                self.reach(z=-15, step_nm=3)
+            else:
+                self.reach(x=20, step_nm=3)
+
+    def test_a_servo_of_z_or_of_x_is_its_lock_s_alone_pi(self):
+        self.check_that_a_servo_is_its_group_s("pi_gcs2")
+
+    def test_a_servo_of_z_or_of_x_is_its_lock_s_alone_lc400(self):
+        self.check_that_a_servo_is_its_group_s("lc400")
+
+    def test_a_servo_of_z_or_of_x_is_its_lock_s_alone_thorlabs(self):
+        self.check_that_a_servo_is_its_group_s("thorlabs_apt")
 
     def test_the_simulator(self):
         self.start_world()

@@ -265,9 +265,10 @@ Health Asi::health() {
   refusal_.move_into(health);
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     if (axes_[i].motor_on) continue;
-    add_fault(health, Condition::ServoOff, "the motor of axis " + options_.axes[i] + " is off");
+    add_axis_fault(health,
+                   {i, Condition::ServoOff, "the motor of axis " + options_.axes[i] + " is off"});
   }
-  if (health.condition == Condition::ServoOff) health.text += kServoHint;
+  if (health.condition == Condition::ServoOff) add_hint(health, kServoHint);
   return health;
 }
 

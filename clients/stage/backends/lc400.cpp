@@ -285,20 +285,20 @@ Health Lc400::health() {
     const std::string& name = options_.axes[i];
     const bool servo_off = read_word(channel.base + kServo) == 0;
     if (servo_off) {
-      add_fault(health, Condition::ServoOff, "the servo of channel " + name + " is off");
+      add_axis_fault(health, {i, Condition::ServoOff, "the servo of channel " + name + " is off"});
     }
     if (read_word(channel.base + kWaveformActive) != 0) {
-      add_fault(health, Condition::Error, "a waveform moves channel " + name);
+      add_axis_fault(health, {i, Condition::Error, "a waveform moves channel " + name});
     }
     const std::int32_t target = read_word(channel.base + kTarget);
     if (channel.written && target != channel.target) {
-      add_fault(health, Condition::Error, target_text(name, channel, target));
+      add_axis_fault(health, {i, Condition::Error, target_text(name, channel, target)});
       channel.written = false;
     }
     if (servo_off) channel.written = false;
     any_off = any_off || servo_off;
   }
-  if (any_off) health.text += kServoHint;
+  if (any_off) add_hint(health, kServoHint);
   return health;
 }
 

@@ -116,6 +116,7 @@ class PiGcs2 final : public Stage {
   int parse_error(const std::vector<std::string>& lines);
   int read_error();
   void judge(int error, Health& health);
+  void tell_axes(int error, Health& health) const;
   void ask_servos(int error);
   std::string axes_where(const std::vector<double>& flags, double value) const;
 
@@ -401,6 +402,7 @@ Health PiGcs2::health() {
 
 void PiGcs2::judge(int error, Health& health) {
   refusal_.move_into(health);
+  health.common = {health.condition, health.text, health.error};
   const std::string off = axes_where(servo_, 0.0);
   const std::string lost = axes_where(referenced_, 0.0);
   if (error != 0) {
@@ -412,11 +414,27 @@ void PiGcs2::judge(int error, Health& health) {
     health.condition = Condition::ServoOff;
     if (error == 0) health.text = "the servo is off";
     if (!off.empty()) health.text += " (axis" + off + ")";
-    health.text += kServoHint;
+    add_hint(health, kServoHint);
   } else if (!lost.empty() || error == kServoOffOrNotReferenced) {
     health.condition = Condition::NotReferenced;
     if (error == 0) health.text = "not referenced";
     if (!lost.empty()) health.text += " (axis" + lost + ")";
+  }
+  tell_axes(error, health);
+}
+
+/// With which axes it is wrong, where that is all: an error that any may have stays everybody's.
+void PiGcs2::tell_axes(int error, Health& health) const {
+  if (error != 0 && error != kServoSwitchedItselfOff && error != kServoOffOrNotReferenced) return;
+  for (std::size_t i = 0; i < options_.axes.size(); ++i) {
+    const bool is_off = i < servo_.size() && servo_[i] == 0;
+    const bool is_lost = i < referenced_.size() && referenced_[i] == 0;
+    if (!is_off && !is_lost) continue;
+    const std::string what = error != 0 ? error_text(error)
+                             : is_off   ? "the servo is off"
+                                        : "not referenced";
+    health.of_axes.push_back({i, is_off ? Condition::ServoOff : Condition::NotReferenced,
+                              what + " (axis " + options_.axes[i] + ")", error});
   }
 }
 

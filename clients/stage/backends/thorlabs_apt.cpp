@@ -454,19 +454,12 @@ Health ThorlabsApt::health() {
   for (std::size_t i = 0; i < units_.size(); ++i) {
     const std::uint32_t status = units_[i].status;
     if (follows(status)) continue;
-    std::string fault;
-    if ((status & kZeroing) != 0) {
-      health.condition = Condition::NotReferenced;
-      fault = " is being zeroed: it runs to 0 V";
-    } else if ((status & kEnabled) == 0) {
-      health.condition = Condition::ServoOff;
-      fault = " is not enabled";
-    } else {
-      health.condition = Condition::ServoOff;
-      fault = " is in open loop, where it ignores targets";
-    }
-    if (!health.text.empty()) health.text += "; ";
-    health.text += "axis " + options_.axes[i] + fault;
+    const bool is_zeroed = (status & kZeroing) != 0;
+    const char* fault = is_zeroed                  ? " is being zeroed: it runs to 0 V"
+                        : (status & kEnabled) == 0 ? " is not enabled"
+                                                   : " is in open loop, where it ignores targets";
+    add_axis_fault(health, {i, is_zeroed ? Condition::NotReferenced : Condition::ServoOff,
+                            "axis " + options_.axes[i] + fault});
   }
   return health;
 }

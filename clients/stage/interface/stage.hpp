@@ -43,12 +43,31 @@ enum class Condition : std::uint8_t {
   Disconnected,
 };
 
-struct Health {
+/// Something that is wrong with one axis alone.
+struct AxisFault {
+  std::size_t axis;  ///< of StageOptions::axes
+  Condition condition;
+  std::string text;
+  int error = 0;
+};
+
+/// What is wrong with the controller beside that.
+struct CommonFault {
   Condition condition = Condition::Ready;
+  std::string text = {};
+  int error = 0;
+};
+
+struct Health {
+  Condition condition = Condition::Ready;  ///< of all together, as error and text
   bool on_target = false;
   bool tells_on_target = false;  ///< controllers that do not say leave on_target false
   int error = 0;                 ///< the controller's own code; 0: none
   std::string text;              ///< what is wrong, for people; empty when ready
+  /// None: nothing is wrong, or the controller does not tell with which axis.
+  std::vector<AxisFault> of_axes = {};
+  CommonFault common = {};  ///< where there are some
+  std::string hint = {};    ///< the end of `text`, what to do about a servo that is off
 };
 
 struct StageOptions {

@@ -7,7 +7,7 @@ import os
 import socket
 import stat
 
-COMMANDS = ("unplug S", "servo_off", "restart [S]", "range LOW HIGH", "error N", "mute S", "garbage [N]",
+COMMANDS = ("unplug S", "servo_off [AXIS]", "servo_on [AXIS]", "restart [S]", "range LOW HIGH", "error N", "mute S", "garbage [N]",
             "latency MS [JITTER_MS]", "stats [N]")
 
 
@@ -64,11 +64,17 @@ class Control:
                 axis.low_nm, axis.high_nm = low_nm, high_nm
         elif name == "error":
             self._emulator.say_unasked(self._emulator.controller.set_error(int(_one(values))), now_ns)
-        elif name == "servo_off" and not values:
-            self._emulator.say_unasked(self._emulator.controller.servo_off(), now_ns)
+        elif name == "servo_off":
+            self._emulator.say_unasked(self._emulator.controller.servo_off(_axis(values)), now_ns)
+        elif name == "servo_on":
+            self._emulator.controller.set_servos(_axis(values), True)
         else:
             raise ValueError(name)
         return "ok"
+
+
+def _axis(values: list[float]) -> int | None:
+    return int(_one(values)) - 1 if values else None
 
 
 def _one(values: list[float]) -> float:

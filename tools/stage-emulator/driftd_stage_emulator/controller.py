@@ -46,11 +46,14 @@ class Controller:
         """The fault "error N". @return what is said unasked"""
         return b""
 
-    def servo_off(self) -> bytes:
-        """The fault "servo_off": servos switch themselves off."""
-        for axis in self.stage.axes:
-            axis.servo = False
+    def servo_off(self, axis: int | None = None) -> bytes:
+        """The fault "servo_off": servos switch themselves off, all or that of the axis (0: the first)."""
+        self.set_servos(axis, False)
         return b""
+
+    def set_servos(self, axis: int | None, on: bool) -> None:
+        for one in self.stage.axes if axis is None else [self.stage.axes[axis]]:
+            one.servo = on
 
     def next_event_ns(self) -> int | None:
         """When tick() has something to do."""

@@ -67,9 +67,9 @@ class PiGcs2(Controller):
         self.error = number
         return b""
 
-    def servo_off(self) -> bytes:
+    def servo_off(self, axis: int | None = None) -> bytes:
         self.error = SERVO_SWITCHED_OFF
-        return super().servo_off()
+        return super().servo_off(axis)
 
     def frame_length(self, buffer: bytearray) -> int:
         if buffer and buffer[0] in SINGLE_BYTES:

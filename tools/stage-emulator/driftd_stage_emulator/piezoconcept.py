@@ -34,7 +34,7 @@ class Piezoconcept(Controller):
     def power_on(self, now_ns: int) -> None:
         self.speaks = True
 
-    def servo_off(self) -> bytes:
+    def servo_off(self, axis: int | None = None) -> bytes:
         """It has no servo to tell of: the stage no longer follows, and it goes on saying Ok."""
         self.stage.frozen = True
         return b""

@@ -83,10 +83,10 @@ class ThorlabsApt(Controller):
         notes = f"error {number} (emulated)".encode().ljust(64, b"\0")
         return self._data(0x0081, struct.pack("<HH", 0, number & 0xFFFF) + notes, self._own(0))
 
-    def servo_off(self) -> bytes:
-        for channel in self.channels:
-            channel.mode = OPEN
-        return super().servo_off()
+    def set_servos(self, axis: int | None, on: bool) -> None:
+        for channel in self.channels if axis is None else [self.channels[axis]]:
+            channel.mode = CLOSED if on else OPEN
+        super().set_servos(axis, on)
 
     # --- frames ---
     def frame_length(self, buffer: bytearray) -> int:
