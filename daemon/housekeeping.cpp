@@ -118,7 +118,7 @@ Housekeeping::Housekeeping(config::Config config, const std::filesystem::path& f
           [this] { return stage_.timing(); }),
       sweep_(
           config_, z_lock_, camera_, loop_, events_, [this] { return nothing_to_lock_by(); },
-          [this] { return z_stage_.axial_travel(); }),
+          sweep_memory_, [this] { return z_stage_.axial_travel(); }),
       record_(config_, session_, pipeline_.ports().record, pipeline_.source(), camera_, loop_,
               stage_, pattern_, events_),
       raw_frames_(config_, session_, loop_, events_),
@@ -242,6 +242,7 @@ void Housekeeping::refuse_pending() {
   exposure_.refuse_pending(stopping());
   markers_.refuse_pending(stopping());
   snapshots_.refuse_pending(stopping());
+  sweep_.refuse_pending(stopping());
   record_.refuse_pending(stopping());
   commands_.serve(0, signal_fd_);
 }
@@ -264,14 +265,15 @@ void Housekeeping::turn(int patience_ms) {
   places_.turn(monotonic_ns());
   const bool is_asked_first = interrupted_.asks() || places_.was_asked() || markers_.are_chosen();
   lock_.hold_back_at_start(is_asked_first);
-  z_lock_.hold_back_at_start(is_asked_first || interrupted_.asks_axial());
+  z_lock_.hold_back_at_start(is_asked_first || interrupted_.asks_axial() ||
+                             sweep_memory_.is_displaced());
   for (LockOrders* lock : {&lock_, &z_lock_}) lock->turn(monotonic_ns());
   moves_.turn(monotonic_ns());
   z_moves_.turn(monotonic_ns());
   interrupted_.turn(lock_, monotonic_ns(), &z_lock_);
   memory_.turn(monotonic_ns());
   calibration_.turn();
-  sweep_.turn();
+  sweep_.turn(monotonic_ns());
   markers_.turn(monotonic_ns());
   exposure_.turn(monotonic_ns());
   snapshots_.turn(monotonic_ns());
@@ -384,6 +386,13 @@ std::string Housekeeping::nothing_to_lock_by() const {
   return exposure_.pending() ? "the camera's exposure is being set" : markers_.too_few();
 }
 
+/// What else people are to know of a lock of z that is idle; "": nothing.
+std::string Housekeeping::why_z_is_idle() const {
+  if (!places_.axial_left().empty()) return places_.axial_left();
+  const std::string offer = interrupted_.axial_offer();
+  return !offer.empty() || z_lock_.is_at_start_over() ? offer : sweep_memory_.cure();
+}
+
 /// What a client may do, and where it finds the other sockets from where it is.
 Reply Housekeeping::access(const config::Client& client) const {
   nlohmann::json ports = nlohmann::json::object();
@@ -449,8 +458,7 @@ nlohmann::json Housekeeping::status() {
        .axial_max_jump_nm = config_.axial.max_jump_nm,
        .axial_at_start_waits = z_lock_.waits_for(),
        .axial_waits = places_.axial_waits(),
-       .axial_idle =
-           places_.axial_left().empty() ? interrupted_.axial_offer() : places_.axial_left(),
+       .axial_idle = why_z_is_idle(),
        .axial_acquaintance =
            acquaintance_json(loop.z, stage_of(config_, AxisGroup::Axial), AxisGroup::Axial),
        .axial_driver = z_stage_.status(monotonic_ns()),

@@ -84,7 +84,8 @@ class Housekeeping {
   /// begins or ends a record, or begins to save raw frames.
   bool is_calculating() const noexcept {
     return markers_.is_searching() || calibration_.is_evaluating() || sweep_.is_evaluating() ||
-           places_.is_at_disk() || record_.pending() || raw_frames_.is_beginning();
+           sweep_.pending() || places_.is_at_disk() || record_.pending() ||
+           raw_frames_.is_beginning();
   }
   const Publisher& publisher() noexcept { return pipeline_.publisher(); }
 
@@ -101,8 +102,11 @@ class Housekeeping {
   StageForLock stage_for_lock(StageChannel& stage);
   std::string no_z_to_lock_by();
   std::optional<CommandHandlers::Axial> axial_handlers();
-  bool orders_pending() const noexcept { return lock_.pending() || z_lock_.pending(); }
+  bool orders_pending() const noexcept {
+    return lock_.pending() || z_lock_.pending() || sweep_.pending();
+  }
   std::string nothing_to_lock_by() const;
+  std::string why_z_is_idle() const;
 
   config::Config config_;
   std::int64_t start_ns_;

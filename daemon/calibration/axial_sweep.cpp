@@ -32,18 +32,15 @@ double settle_s(const config::AxialStage& stage, double frames_hz) {
   return 1e-6 * stage.delay_us + answers_s + kRestS + 1 / frames_hz;
 }
 
-/// A stage that is farther from its start than this, and so many of its smallest steps, is not
-/// back.
-constexpr double kBackNm = 10, kBackSteps = 3;
-
 }  // namespace
 
 AxialSweep::AxialSweep(const config::Config& config, LockOrders& lock, const CameraWatch& camera,
                        LoopControl& loop, EventLog& events,
-                       std::function<std::string()> nothing_to_see,
+                       std::function<std::string()> nothing_to_see, SweepMemory& memory,
                        std::function<std::optional<AxialTravel>()> travel)
     : RunningCalibration({config, lock, camera, loop, events, std::move(nothing_to_see)},
                          AxisGroup::Axial),
+      memory_(memory),
       travel_(std::move(travel)) {}
 
 void AxialSweep::begun() {
@@ -71,9 +68,9 @@ std::string AxialSweep::place_of(const StageRun& run) const {
   const auto now = travel();
   if (at_first_ && now) {
     const double off_nm = now->position_nm - at_first_->position_nm;
-    const bool is_back = std::abs(off_nm) <= kBackNm + kBackSteps * now->resolution_nm;
-    return is_back ? back
-                   : fmt::format("{}, and its driver reads it {:+.1f} nm from there", told, off_nm);
+    return now->is_at(at_first_->position_nm)
+               ? back
+               : fmt::format("{}, and its driver reads it {:+.1f} nm from there", told, off_nm);
   }
   if (run.end() == CalibrationEnd::StageReports) return told;
   const auto seen = control::start_again(static_cast<const SweepRun&>(run).record());
@@ -206,6 +203,7 @@ void AxialSweep::check_suits(const control::SweepPlan& plan) const {
 
 void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t now_ns) {
   const bool by_spot = config_.axial.method == AxialMethod::Reflection;
+  if (prepared_) throw CommandRefused{Refusal::Busy, "a calibration is about to begin"};
   check_may_begin(!by_spot);
   const control::SweepSettings settings = settings_for(request);
   check_room(request, settings);
@@ -219,16 +217,51 @@ void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t 
           .stage_gain = config_.axial_stage.gain,
           .by_spot = by_spot,
           .bad_frames_to_end = std::max(config_.lock.bad_frames_to_hold, kFewestBadFramesToEnd)});
-  order(std::move(run),
-        fmt::format("the stage of z goes {:g} nm up and down in steps of {:g} nm",
-                    settings.range_nm, settings.step_nm),
-        {{"excursion_nm", farthest_nm},
-         {"seconds", seconds},
-         {"range_nm", settings.range_nm},
-         {"step_nm", settings.step_nm},
-         {"frames", settings.frames_per_place},
-         {"settle_s", settings.settle_s}},
-        std::move(answer), now_ns);
+  nlohmann::json fields = {{"excursion_nm", farthest_nm},         {"seconds", seconds},
+                           {"range_nm", settings.range_nm},       {"step_nm", settings.step_nm},
+                           {"frames", settings.frames_per_place}, {"settle_s", settings.settle_s}};
+  if (const std::string& why = memory_.keeps_nothing(); !why.empty())
+    fields["warning"] =
+        "where the stage of z begins is not written down, and were driftd killed meanwhile, nobody "
+        "could tell how far it is from there: " +
+        why;
+  memory_.expect(now_ns);
+  prepared_ = {.run = std::move(run),
+               .text = fmt::format("the stage of z goes {:g} nm up and down in steps of {:g} nm",
+                                   settings.range_nm, settings.step_nm),
+               .fields = std::move(fields),
+               .answer = std::move(answer),
+               .until_ns = now_ns + kDiskNs};
+}
+
+void AxialSweep::turn(std::int64_t now_ns) {
+  RunningCalibration::turn();
+  if (!prepared_) return;
+  const bool is_busy = memory_.is_busy();
+  if (is_busy && now_ns < prepared_->until_ns) return;
+  const std::string problem = is_busy ? "the disk has not answered in time" : memory_.problem();
+  if (!problem.empty())
+    return refuse_pending(
+        {Refusal::Refused,
+         fmt::format("where the stage of z begins cannot be written down, and were driftd killed "
+                     "meanwhile, nobody could tell how far it is from there: {}",
+                     problem)});
+  Prepared prepared = *std::exchange(prepared_, std::nullopt);
+  try {
+    check_may_begin(config_.axial.method != AxialMethod::Reflection);  // once more
+    order(std::move(prepared.run), std::move(prepared.text), std::move(prepared.fields),
+          prepared.answer, now_ns);
+  } catch (const CommandRefused& refused) {
+    prepared.answer(refused);
+  }
+}
+
+void AxialSweep::give_up() {
+  refuse_pending({Refusal::Refused, "`unlock` or `reset` came before"});
+}
+
+void AxialSweep::refuse_pending(const CommandRefused& refused) {
+  if (prepared_) std::exchange(prepared_, std::nullopt)->answer(refused);
 }
 
 RunningCalibration::Evaluation AxialSweep::evaluation_of(std::unique_ptr<StageRun> run,

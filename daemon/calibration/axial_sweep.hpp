@@ -12,6 +12,7 @@
 #include "control/axial/calibration/sweep_plan.hpp"
 #include "daemon/calibration/running_calibration.hpp"
 #include "daemon/loop/sweep_run.hpp"
+#include "daemon/resume/sweep_memory.hpp"
 #include "daemon/stage/axial_travel.hpp"
 
 namespace driftd::daemon {
@@ -30,13 +31,23 @@ class AxialSweep final : public RunningCalibration {
   /// @param config  the one in force
   /// @param lock    of z
   /// @param nothing_to_see  why no marker can be measured now; "": they can
+  /// @param memory  has written where the stage begins before it moves
   /// @param travel  of the stage of z, as its driver tells it now; nothing: it does not
   AxialSweep(const config::Config& config, LockOrders& lock, const CameraWatch& camera,
              LoopControl& loop, EventLog& events, std::function<std::string()> nothing_to_see,
-             std::function<std::optional<AxialTravel>()> travel = {});
+             SweepMemory& memory, std::function<std::optional<AxialTravel>()> travel = {});
+
+  static constexpr std::int64_t kDiskNs = 1'500'000'000;  ///< is waited for so long
 
   /// Answered when the stage is about to be moved. @throws CommandRefused
   void begin(const SweepRequest& request, Answer answer, std::int64_t now_ns);
+  /// `unlock` or `reset` came: what was not begun yet is not.
+  void give_up();
+  /// Answers who waits for the beginning.
+  void refuse_pending(const CommandRefused& refused);
+  /// Where the stage begins is being written.
+  bool pending() const noexcept { return prepared_.has_value(); }
+  void turn(std::int64_t now_ns);
 
  private:
   control::SweepSettings settings_for(const SweepRequest& request) const;
@@ -53,6 +64,17 @@ class AxialSweep final : public RunningCalibration {
     return travel_ ? travel_() : std::optional<AxialTravel>();
   }
 
+  /// What is to be ordered once the way back is written.
+  struct Prepared {
+    std::unique_ptr<SweepRun> run;
+    std::string text;
+    nlohmann::json fields;
+    Answer answer;
+    std::int64_t until_ns;
+  };
+
+  std::optional<Prepared> prepared_;
+  SweepMemory& memory_;
   std::function<std::optional<AxialTravel>()> travel_;
   std::optional<AxialTravel> at_first_;  ///< when the run began
 };

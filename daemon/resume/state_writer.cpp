@@ -49,6 +49,11 @@ std::string StateWriter::problem() {
   return problem_;
 }
 
+bool StateWriter::is_busy() {
+  const std::lock_guard guard(mutex_);
+  return order_ || begun_;
+}
+
 void StateWriter::run(const std::stop_token& stop) {
   schedule_as_ordinary("driftd-state");
   std::unique_lock lock(mutex_);

@@ -34,6 +34,8 @@ class StateWriter {
   /// What hindered the last write or removal, which may still go on; "" where it went well, or none
   /// was asked for yet.
   std::string problem();
+  /// What was ordered last was not tried yet, or is being tried.
+  bool is_busy();
   const std::filesystem::path& file() const noexcept { return file_; }
 
  private:

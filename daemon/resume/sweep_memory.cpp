@@ -51,10 +51,17 @@ SavedSweep read_saved_sweep(const std::string& text) {
 }
 
 void SweepMemory::recall() {
+  if (config_.axial.method == control::AxialMethod::None) return;
   const std::filesystem::path file = sweep_file(config_);
-  if (config_.axial.method == control::AxialMethod::None || file.empty()) return;
+  if (file.empty()) {
+    keeps_nothing_ = "there is no state directory";
+    return;
+  }
   owner_.emplace(file);
-  if (!owner_->is_ours()) return;  // as of the lock's file, of which it is told
+  if (!owner_->is_ours()) {  // as of the lock's file, of which it is told
+    keeps_nothing_ = fmt::format("{} is in use by {}", file.string(), owner_->other());
+    return;
+  }
   writer_.emplace(file);
   try {
     if (const auto text = read_state(file)) left_ = read_saved_sweep(*text);
@@ -68,44 +75,87 @@ void SweepMemory::recall() {
 }
 
 void SweepMemory::tell() const {
-  events_.raise(Level::Warning, "calibration", text(), {{"axes", "z"}, {"phase", "interrupted"}});
+  const std::string waits = cure();
+  events_.raise(Level::Warning, "calibration", left_text() + (waits.empty() ? "" : ". " + waits),
+                {{"axes", "z"}, {"phase", "interrupted"}});
+}
+
+void SweepMemory::expect(std::int64_t now_ns) {
+  if (!writer_) return;
+  expected_ns_ = now_ns + kExpectedNs;
+  begin();
+  write(now_ns);
 }
 
 void SweepMemory::turn(std::int64_t now_ns) {
   if (!writer_) return;
+  tell_problem();
   const LockReport& z = loop_.report().z;
-  const bool is_moved = z.lock.state == control::LockState::Calibrating;
-  if (is_moved) keep(now_ns);
-  const bool was_moved = under_way_ && !is_moved;
-  if (was_moved) under_way_.reset();
-  const bool is_over = left_ && (is_moved || z.holds());
-  if (is_over) left_.reset();
-  if (was_moved || (is_over && !is_moved)) writer_->remove();
-  if (left_ && left_->start_nm && stage_.axial_travel() && !std::exchange(told_place_, true))
+  if (z.lock.state == control::LockState::Calibrating) {
+    expected_ns_ = 0;
+    keep(now_ns);
+  } else if (under_way_ && now_ns >= expected_ns_) {
+    end();
+  }
+  if (!left_ || under_way_) return;
+  if (z.holds() || is_back()) {
+    left_.reset();
+    writer_->remove();
+  } else if (left_->start_nm && stage_.axial_travel() && !std::exchange(told_place_, true)) {
     tell();
+  }
+}
+
+/// From where the stage is; beside one that was left, its beginning stays.
+void SweepMemory::begin() {
+  if (left_) {
+    under_way_ = left_;
+    before_nm_ = total_nm_ = left_->total_nm;
+    return;
+  }
+  before_nm_ = total_nm_ = 0;
+  under_way_.emplace();
+  if (const auto travel = stage_.axial_travel()) {
+    under_way_->start_nm = travel->position_nm;
+    under_way_->driver = stage_.report()->driver;
+  }
 }
 
 void SweepMemory::keep(std::int64_t now_ns) {
-  const double total_nm = loop_.report().z.total_nm.x;
   const bool begins = !under_way_;
-  if (begins) {
-    under_way_.emplace();
-    if (const auto travel = stage_.axial_travel()) {
-      under_way_->start_nm = travel->position_nm;
-      under_way_->driver = stage_.report()->driver;
-    }
-  }
+  if (begins) begin();
+  total_nm_ = before_nm_ + loop_.report().z.total_nm.x;
   const bool is_due =
-      std::abs(total_nm - under_way_->total_nm) > kMovedNm && now_ns - written_ns_ >= kSoonestNs;
+      std::abs(total_nm_ - under_way_->total_nm) > kMovedNm && now_ns - written_ns_ >= kSoonestNs;
   if (!begins && !is_due) return;
-  under_way_->total_nm = total_nm;
+  under_way_->total_nm = total_nm_;
+  write(now_ns);
+}
+
+void SweepMemory::write(std::int64_t now_ns) {
   under_way_->time = SavedTime::now();
   writer_->write(to_text(*under_way_));
   written_ns_ = now_ns;
 }
 
-std::string SweepMemory::text() const {
-  if (!left_) return {};
+/// The stage went back to where it was at the beginning, or was left by command, which is told.
+void SweepMemory::end() {
+  under_way_.reset();
+  expected_ns_ = 0;
+  if (!left_) return writer_->remove();
+  left_->total_nm = total_nm_;
+  left_->time = SavedTime::now();
+  writer_->write(to_text(*left_));
+}
+
+/// As far as its driver says.
+bool SweepMemory::is_back() const {
+  const auto now = stage_.axial_travel();
+  return left_->start_nm && now && stage_.report()->driver == left_->driver &&
+         now->is_at(*left_->start_nm);
+}
+
+std::string SweepMemory::left_text() const {
   const auto age = seconds_between(left_->time, SavedTime::now());
   std::string told = fmt::format(
       "the end of driftd interrupted a calibration of z{}: its stage was told last to be some "
@@ -117,6 +167,44 @@ std::string SweepMemory::text() const {
   if (const auto now = stage_.axial_travel())
     told += fmt::format(", it is at {:.1f} nm now", now->position_nm);
   return told;
+}
+
+std::string SweepMemory::text() {
+  const std::string why = problem();
+  const std::string unwritten =
+      why.empty() ? "" : "where a calibration of z began cannot be kept: " + why;
+  if (!left_) return unwritten;
+  return left_text() + (why.empty() ? "" : "; " + unwritten);
+}
+
+std::string SweepMemory::cure() const {
+  if (!left_ || !config_.lock.at_start || !config_.axial.hold) return {};
+  const std::string place =
+      left_->start_nm ? fmt::format(", to {:.1f} nm on its own axis", *left_->start_nm) : "";
+  return fmt::format(
+      "lock.at_start does not lock z where an interrupted calibration left its stage: take that "
+      "back by its controller{}{}; `driftctl lock --axes z` holds z where it is",
+      place, left_->start_nm ? ", and z is locked" : "");
+}
+
+/// Tells a problem once, until there is another one or none.
+void SweepMemory::tell_problem() {
+  const std::string why = writer_->problem();
+  if (why == told_) return;
+  told_ = why;
+  const bool is_kept = under_way_ || left_;
+  if (why.empty() && !is_kept) return;  // a file that is removed asks little of a disk
+  if (why.empty())
+    events_.raise(Level::Info, "state_not_written",
+                  "where a calibration of z begins is written again");
+  else
+    events_.raise(
+        Level::Warning, "state_not_written",
+        fmt::format("{}: {}",
+                    under_way_ ? "the next driftd would not know where a calibration of z began"
+                    : left_    ? "where an interrupted calibration of z began is not written anew"
+                            : "a calibration of z that has ended would be found at the next start",
+                    why));
 }
 
 }  // namespace driftd::daemon

@@ -140,11 +140,49 @@ class CalibrateAxial(unittest.TestCase):
         self.rig.sleep(1)
         self.rig.client.request("calibrate", axes="z", stop=True)
         self.wait_over()
-        self.assertNotIn("interrupted a calibration", self.rig.status()["axial"]["warning"])
+        self.assertRegex(self.rig.status()["axial"]["warning"], said)  # z never went back
         self.rig.daemon.kill()
         self.rig.start_daemon(self.file)
-        self.rig.sleep(1)
-        self.assertNotIn("interrupted a calibration", self.rig.daemon.text())
+        self.rig.daemon.wait_for("calibration: the end of driftd interrupted")
+        self.assertAlmostEqual(float(re.search(said, self.rig.daemon.text())[1]), at, delta=50)
+
+    def test_a_sweep_whose_way_back_cannot_be_written_does_not_begin(self):
+        self.start()
+        before = self.stage_nm()
+        (state,) = (self.rig.folder / "state").glob("sweep-*.state.owner")
+        in_the_way = state.with_suffix(".new")
+        in_the_way.mkdir()
+        done = self.rig.run_program([BIN / "driftctl", "--commands", self.rig.commands, "--publish", self.rig.publish,
+                                     "calibrate", "z", "--yes"])
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertRegex(done.stderr, "where the stage of z begins cannot be written down, .*: .*state.new")
+        self.assertIn("where a calibration of z began cannot be kept: ", self.rig.status()["axial"]["warning"])
+        self.rig.daemon.wait_for("state_not_written: the next driftd would not know where a calibration of z began: ")
+        self.assertLess(abs(self.stage_nm() - before), 1)
+        in_the_way.rmdir()
+        self.begin(range_nm=300)
+        self.wait_far_from(before)
+
+    def test_z_is_not_locked_at_start_where_a_killed_sweep_left_it(self):
+        axial = {"method": "reflection", "hold": "true", "reflection": REFLECTION[:-1] + ", nm_per_px: 32}"}
+        self.start(changed(WORLD, *CALM), **axial)
+        before = self.stage_nm()
+        self.begin(range_nm=200)
+        self.wait_far_from(before)
+        self.rig.daemon.kill()
+        at = self.stage_nm() - before
+        self.file = self.rig.config(camera=CAMERA, optics={"pixel_size_nm": 100}, lock={"at_start": "true"},
+                                    axial={"stage": STAGE, **axial})
+        self.rig.start_daemon(self.file)
+        self.rig.wait_state("locked")
+        self.rig.sleep(3)
+        status = self.rig.status()["axial"]
+        self.assertEqual(status["lock"]["state"], "idle")
+        self.assertIn("lock.at_start does not lock z where an interrupted calibration left its stage", status["lock"]["cure"])
+        self.assertAlmostEqual(self.stage_nm() - before, at, delta=1)
+        self.rig.client.request("lock", axes="z")
+        self.rig.wait_until(lambda s: s["axial"]["lock"]["state"] == "locked", "z is locked")
+        self.assertNotIn("interrupted a calibration", self.rig.status()["axial"]["warning"])
 
     def test_the_travel_that_the_driver_tells_is_a_limit(self):
         self.start()

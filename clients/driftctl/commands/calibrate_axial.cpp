@@ -89,9 +89,9 @@ void calibrate(const CommonOptions& common, const AxialOptions& options) {
   CommandClient client = client_of(common);
   std::optional<CalibrationFile> file;
   config::Config before;
-  const fs::path curve = options.keep_curve       ? fs::path()
-                         : options.output.empty() ? curve_beside(common.config)
-                                                  : fs::absolute(options.output);
+  const fs::path curve = options.keep_curve || !options.write ? fs::path()
+                         : options.output.empty()             ? curve_beside(common.config)
+                                                              : fs::absolute(options.output);
   if (options.write) {
     const json status = client.request({{"command", "status"}}).body.value("status", json());
     file =

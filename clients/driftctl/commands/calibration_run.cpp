@@ -112,6 +112,8 @@ class CalibrationRun {
           "The stage moves by up to {} each way for about {:g} s, and back to where it is now. "
           "Ctrl-C stops it.",
           excursion_, reply.at("seconds").get<double>()));
+      const std::string warning = reply.value("warning", "");
+      if (!warning.empty()) progress_.say("warning: " + warning);
     } catch (const json::exception& error) {
       refuse_answer(error);
     }

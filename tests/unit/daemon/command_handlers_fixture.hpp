@@ -43,7 +43,9 @@ struct HandlersFixture {
                           told.log,
                           [] { return std::string(); },
                           [] { return DriverTiming{}; }};
-  AxialSweep sweep{config, z_orders, camera, loop, told.log, [] { return std::string(); }};
+  SweepMemory sweep_memory{config, loop, z_stage, told.log};
+  AxialSweep sweep{config,      z_orders, camera, loop, told.log, [] { return std::string(); },
+                   sweep_memory};
   LockSaver memory{config, "session", camera,   loop,
                    stage,  z_stage,   told.log, [] { return MarkerSizes{}; }};
   LockRecovery interrupted{config, memory,  camera,   loop,

@@ -2,9 +2,13 @@
 // What is kept of a calibration that moves the stage of z, and what the next daemon says of it.
 #include "daemon/resume/sweep_memory.hpp"
 
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "daemon/resume/lock_saver.hpp"
 #include "housekeeping_for_tests.hpp"
 #include "saved_lock_for_tests.hpp"
 #include "support/catch.hpp"
@@ -62,7 +66,17 @@ struct Fixture {
     run->loop.refresh();
     run->memory.turn(now_ns);
   }
+  /// One that ends at the last place.
+  void sweep(const std::vector<double>& totals_nm) {
+    for (const double nm : totals_nm) turn(LockState::Calibrating, nm, 200);
+    turn(LockState::Idle, 0);
+  }
 };
+
+std::string sweep_file_of(const config::Config& config) {
+  const std::filesystem::path lock = lock_file(config);
+  return lock.parent_path() / ("sweep" + lock.filename().string().substr(4));
+}
 
 }  // namespace
 
@@ -88,13 +102,88 @@ TEST_CASE("a calibration that the daemon's end interrupted is known to the next 
     f.restart();
     CHECK(f.run->memory.text().empty());
   }
-  SECTION("until another one is over") {
-    f.turn(LockState::Calibrating, 0);
-    CHECK(f.run->memory.text().empty());
+  SECTION("until its driver reads it there again") {
+    f.report(5012);
     f.turn(LockState::Idle, 0);
+    CHECK(f.run->memory.is_displaced());
+    f.report(4991);
+    f.turn(LockState::Idle, 0);
+    CHECK_FALSE(f.run->memory.is_displaced());
     f.restart();
     CHECK(f.run->memory.text().empty());
   }
+  SECTION("through another one, which ends where it began") {
+    f.sweep({0, 100, 1});
+    for (int i = 0; i < 2; ++i) {
+      CHECK_THAT(f.run->memory.text(), contains("some +213 nm from where it began"));
+      CHECK_THAT(f.run->memory.text(), contains("at 5000.0 nm on its own axis"));
+      f.restart();
+    }
+  }
+  SECTION("through another one that was left, or interrupted, too") {
+    f.sweep({0, 60, 100});
+    CHECK_THAT(f.run->memory.text(), contains("some +312 nm from where it began"));
+    f.restart();
+    f.turn(LockState::Calibrating, 0);
+    f.turn(LockState::Calibrating, -70, 200);
+    f.restart();
+    CHECK_THAT(f.run->memory.text(), contains("some +242 nm from where it began"));
+    CHECK_THAT(f.run->memory.text(), contains("at 5000.0 nm on its own axis"));
+  }
+}
+
+TEST_CASE("where a calibration of z begins is written before it moves, for a while") {
+  Fixture f;
+  f.report(5000);
+  f.run->memory.expect(f.now_ns);
+  SECTION("and known to the next daemon") {
+    f.restart();
+    CHECK_THAT(f.run->memory.text(), contains("at 5000.0 nm on its own axis"));
+  }
+  SECTION("and gone where it was not begun") {
+    f.turn(LockState::Idle, 0, SweepMemory::kExpectedNs / kMs);
+    f.restart();
+    CHECK_FALSE(f.run->memory.is_displaced());
+  }
+}
+
+TEST_CASE("a way back that cannot be written is told, and told to be over") {
+  Fixture f;
+  const std::filesystem::path in_the_way = sweep_file_of(f.config) + ".new";
+  std::filesystem::create_directories(in_the_way);
+  f.run->memory.expect(f.now_ns);
+  REQUIRE(turned_until([&] { return !f.run->told.codes().empty(); },
+                       [&] { f.turn(LockState::Calibrating, 0, 0); }));
+  CHECK(f.run->told.codes() == std::vector<std::string>{"state_not_written"});
+  CHECK_THAT(f.run->memory.problem(), contains(".state.new"));
+  CHECK_THAT(f.run->memory.text(), contains("where a calibration of z began cannot be kept: "));
+  std::filesystem::remove(in_the_way);
+  REQUIRE(turned_until([&] { return f.run->told.codes().size() == 2; },
+                       [&] { f.turn(LockState::Calibrating, 0, 0); }));
+  CHECK(f.run->memory.text().empty());
+}
+
+TEST_CASE("without a folder no way back is kept, and it is said why") {
+  Fixture f;
+  CHECK(f.run->memory.keeps_nothing().empty());
+  for (const char* name : {"STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"}) unsetenv(name);
+  f.restart();
+  CHECK_THAT(f.run->memory.keeps_nothing(), contains("no state directory"));
+  CHECK_FALSE(f.run->memory.is_busy());
+}
+
+TEST_CASE("lock.at_start is told not to lock z where a calibration left it") {
+  Fixture f;
+  f.report(5000);
+  f.turn(LockState::Calibrating, 0);
+  f.turn(LockState::Calibrating, 150, 200);
+  f.config.lock.at_start = true;
+  f.restart();
+  CHECK(f.run->memory.cure().empty());  // z is not held at all
+  f.config.axial.hold = true;
+  f.restart();
+  CHECK_THAT(f.run->memory.cure(), contains("by its controller, to 5000.0 nm on its own axis"));
+  CHECK_THAT(f.run->memory.cure(), contains("`driftctl lock --axes z`"));
 }
 
 TEST_CASE("what is no calibration of z is told and ignored") {
