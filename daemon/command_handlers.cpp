@@ -219,16 +219,17 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
     if (resumes)
       throw CommandRefused{Refusal::BadRequest, "`resume` and `place` exclude one another"};
     if (axes) throw CommandRefused{Refusal::BadRequest, "`place` and `axes` exclude one another"};
-    return places_.lock(*place, std::move(answer), now_ns);
+    return places_.lock(*place, telling(interrupted_.name_with_axial(), std::move(answer)), now_ns);
   }
   const auto lock_xy = [&](Answer told) {
-    if (!resumes) return lock_.lock(std::move(told), now_ns);
+    if (!resumes)
+      return lock_.lock(telling(interrupted_.name_with_axial(), std::move(told)), now_ns);
     lock_.check_can_lock();  // there is nothing to go back to while a lock is engaged
     lock_.lock(std::move(told), now_ns, interrupted_.resumption());
   };
   const auto lock_z = [&](Answer told) {
     if (!resumes) {
-      axial_->lock.lock(std::move(told), now_ns);
+      axial_->lock.lock(telling(interrupted_.axial_name(), std::move(told)), now_ns);
       if (!interrupted_.is_of_z_alone()) interrupted_.forget_axial();  // that is, once it holds
       return;
     }
@@ -241,8 +242,9 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
   const bool z_too = axial_ && (resumes ? interrupted_.has_axial() : axial_->is_held());
   const bool with_z = axes ? axes->z : z_too;
   if (!with_z) {
-    lock_xy(std::move(answer));
-    if (axes && resumes) interrupted_.forget_axial();
+    const bool leaves_z = axes && resumes;
+    lock_xy(leaves_z ? telling(interrupted_.axial_name(), std::move(answer)) : std::move(answer));
+    if (leaves_z) interrupted_.forget_axial();
     if (axes && axial_) axial_->lock.end_at_start();
     return;
   }
@@ -264,6 +266,7 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
   allow_only(request, {"axes"});
   const auto axes = axes_of(request, axial_.has_value());
   if (axes && !axes->xy) {
+    axial_->sweep.give_up();
     places_.give_up_axial();
     answer = telling(interrupted_.end_axial(), std::move(answer));
     return axial_->lock.unlock(std::move(answer), now_ns);
@@ -275,6 +278,7 @@ void CommandHandlers::unlock(const Json& request, Answer answer, std::int64_t no
   if (with_z) interrupted_.end_axial();
   answer = telling(forgotten, std::move(answer));
   if (!with_z) return lock_.unlock(std::move(answer), now_ns);
+  axial_->sweep.give_up();
   lock_.withhold();
   axial_->lock.withhold();
   const auto both = std::make_shared<BothAnswers>(std::move(answer));
@@ -289,7 +293,7 @@ void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
   const bool z_waits = axial_ && !axial_->lock.lock_now().is_idle() && !axial_->lock.is_engaged();
   if (z_waits && lock_.is_engaged()) {
     places_.give_up_axial();
-    axial_->lock.reset(std::move(answer), now_ns);
+    axial_->lock.reset(telling(interrupted_.axial_name(), std::move(answer)), now_ns);
     interrupted_.forget_axial();
     return;
   }
@@ -302,6 +306,7 @@ void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
   } else {
     lock_.reset(std::move(answer), now_ns);
   }
+  if (axial_) axial_->sweep.give_up();
   places_.give_up();
   interrupted_.forget();
 }

@@ -225,6 +225,7 @@ void Places::turn(std::int64_t now_ns) {
     parts_.markers.forget_place(late);
   }
   lock_axial(now_ns);
+  keep_for_next_daemon();
   tell_arrival();
 }
 

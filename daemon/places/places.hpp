@@ -135,6 +135,7 @@ class Places {
   std::string no_axial(const SavedPlace& place) const;
   bool has_zero(const SavedPlace& place) const;
   void lock_axial(std::int64_t now_ns);
+  void keep_for_next_daemon();
   void answer_axial(const nlohmann::json& of_z);
   void end_axial(const Outcome& outcome);
   std::string how_far(const Going& going, Vec2 moved_nm) const;
@@ -152,6 +153,7 @@ class Places {
   bool was_asked_ = false;
   std::optional<Way> way_;
   std::optional<AxialPart> z_part_;
+  std::optional<SavedAxial> z_to_keep_;  ///< as z_part_ has it, until z is held there
   std::string axial_left_;
   PlaceShelf shelf_;
 };

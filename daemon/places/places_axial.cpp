@@ -121,6 +121,22 @@ void Places::lock_axial(std::int64_t now_ns) {
   }
 }
 
+/// z that is still to be locked at the place outlives the daemon with x and y. Its range counts
+/// from where the stage is.
+void Places::keep_for_next_daemon() {
+  const LockReport& z = parts_.loop.report().z;
+  if (z_part_) {
+    z_to_keep_ = z_part_->place.seen.z;
+    z_to_keep_->total_nm = z.total_nm.x;
+    z_to_keep_->carried_nm = -z.total_nm.x;
+    z_to_keep_->travelled_nm = z.travelled_nm.x;
+    z_to_keep_->place = z_part_->name;
+  } else if (z.lock.state != control::LockState::Referencing) {
+    z_to_keep_.reset();
+  }
+  parts_.interrupted.set_axial_at_place(z_to_keep_);
+}
+
 std::string Places::axial_waits() const {
   if (!z_part_) return {};
   return fmt::format("z is locked once x and y hold at the place `{}`, and z is measured there",

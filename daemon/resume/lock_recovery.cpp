@@ -140,6 +140,8 @@ std::string LockRecovery::forget() {
 
 /// Another lock holds the sample.
 void LockRecovery::end() {
+  if (saved_->of_z_alone)
+    raise(Level::Info, "lock_interrupted", headline() + ": forgotten, another lock holds");
   phase_ = Phase::None;
   axial_.reset();
   memory_.forget();
@@ -172,7 +174,7 @@ void LockRecovery::turn(LockOrders& lock, std::int64_t now_ns, LockOrders* z) {
   resume_axial(z, now_ns);
   tell_spot_zero(now_ns);
   memory_.set_offered(phase_ != Phase::None ? &*saved_ : nullptr);
-  memory_.set_waiting_axial(axial_);
+  memory_.set_waiting_axial(axial_ ? axial_ : z_at_place_);
 }
 
 void LockRecovery::follow(LockOrders& lock, std::int64_t now_ns, LockOrders* z) {

@@ -61,15 +61,21 @@ class LockRecovery {
 
   /// What there is to go back to, for people: "lock 3, lost 2.0 s ago"; "": nothing.
   std::string name() const { return phase_ == Phase::None ? "" : headline(); }
+  /// The same of z alone: "z of lock 3, ..."
+  std::string axial_name() const;
+  /// What a new lock of x and y ends, where z is of it.
+  std::string name_with_axial() const { return has_axial() ? name() : ""; }
   /// A command says that neither it nor the lock of this daemon is wanted any more.
   /// @returns `name()` of before
   std::string forget();
-  /// A command says that nobody goes back to z. @returns what there was: "z of lock 3, ..."
+  /// A command says that nobody goes back to z. @returns `axial_name()` of before
   std::string forget_axial();
   /// The same, and that the lock of z of this daemon is over.
   std::string end_axial();
   /// The lock that was begun is one at a place, which goes back to what it knows by itself.
   void give_way() noexcept { at_place_ = true; }
+  /// z that is still to be locked at a place beside x and y; nothing: none is.
+  void set_axial_at_place(std::optional<SavedAxial> z) { z_at_place_ = std::move(z); }
   /// Whether it waits for its markers or its return: at start, nothing else is locked meanwhile.
   bool asks() const noexcept { return phase_ == Phase::Searching || phase_ == Phase::Found; }
   /// What the loop needs to go back to the lock. @throws CommandRefused that says why there is no
@@ -117,6 +123,7 @@ class LockRecovery {
   void tell_spot_zero(std::int64_t now_ns);
   bool has_zero() const noexcept;
   void offer_axial(const std::string& why);
+  std::string axial_goal() const;
   void follow_axial();
   void keep_zeros() noexcept;
   void forget_other_z();
@@ -179,6 +186,7 @@ class LockRecovery {
   std::int64_t next_try_ns_ = 0;
   std::string z_reading_;                     ///< by which its markers have references of z
   std::uint64_t own_lock_id_ = 0;             ///< of the lock that goes back by itself; 0: none
+  std::optional<SavedAxial> z_at_place_;      ///< of the lock under way, not locked there yet
   std::optional<SavedAxial> axial_;           ///< to be gone back to, while x and y are held again
   bool axial_goes_ = false;                   ///< by itself
   bool axial_tried_ = false;                  ///< a lock of it was ordered

@@ -44,9 +44,13 @@ void LockRecovery::forget_other_z() {
     marker.reference.z_nm = std::numeric_limits<double>::quiet_NaN();
 }
 
+std::string LockRecovery::axial_name() const {
+  if (is_of_z_alone()) return name();
+  return has_axial() ? "z of " + headline() : "";
+}
+
 std::string LockRecovery::forget_axial() {
-  const bool waits = axial_ || (phase_ != Phase::None && saved_->z);
-  std::string forgotten = is_of_z_alone() ? name() : waits ? "z of " + headline() : "";
+  std::string forgotten = axial_name();
   axial_.reset();
   if (!saved_ || !saved_->z) return forgotten;
   if (is_of_z_alone()) {
@@ -143,9 +147,15 @@ std::string LockRecovery::axial_not_by_itself() const {
       config_.axial.max_jump_nm + (is_surely_it ? config_.axial.max_drift_nm_per_s * *age : 0);
   if (std::abs(moved_nm) <= allowed_nm) return {};
   return fmt::format(
-      "the sample is {:+.0f} nm from where it was held, and axial.max_jump_nm and "
-      "axial.max_drift_nm_per_s allow {:.0f} nm",
-      moved_nm, allowed_nm);
+      "the sample is {:+.0f} nm from {}, and axial.max_jump_nm and axial.max_drift_nm_per_s allow "
+      "{:.0f} nm",
+      moved_nm, axial_goal(), allowed_nm);
+}
+
+/// "where it was held", "the place `a`"
+std::string LockRecovery::axial_goal() const {
+  const std::string& place = axial()->place;
+  return place.empty() ? "where it was held" : fmt::format("the place `{}`", place);
 }
 
 /// From now on z goes back by command alone. @param why  a part of a sentence
@@ -157,12 +167,17 @@ void LockRecovery::offer_axial(const std::string& why) {
 
 std::string LockRecovery::axial_offer() const {
   if (!axial_) return {};
+  const bool at_place = !axial_->place.empty();
+  if (axial_goes_ && !axial_why_.empty())
+    return fmt::format("z goes {} as soon as it is heard: {}",
+                       at_place ? "to " + axial_goal() : "back", axial_why_);
   if (axial_goes_)
-    return axial_why_.empty() ? "" : "z goes back as soon as it is heard: " + axial_why_;
+    return at_place ? fmt::format("z is locked at {} once it is measured there", axial_goal()) : "";
   const bool waits_at_start = config_.lock.at_start && config_.axial.hold;
-  return (axial_why_.empty() ? "z was held, too, and is not held again"
-                             : "z is not held again: " + axial_why_) +
-         ". " + axial_ways() +
+  std::string is_not = at_place ? "z was to be locked at " + axial_goal() + ", and is not"
+                       : axial_why_.empty() ? "z was held, too, and is not held again"
+                                            : "z is not held again";
+  return (axial_why_.empty() ? is_not : is_not + ": " + axial_why_) + ". " + axial_ways() +
          (waits_at_start ? ". Until that is decided lock.at_start waits with z" : "");
 }
 
@@ -183,9 +198,11 @@ std::string LockRecovery::axial_ways() const {
 /// Of z beside x and y that may be gone back to, what is not said by where_text().
 std::string LockRecovery::axial_where() const {
   if (saved_->of_z_alone || !saved_->z) return {};
-  if (!sees_axial()) return "; z is not measured from there now";
+  const std::string at_place =
+      saved_->z->place.empty() ? "" : "; z was to be locked at " + axial_goal();
+  if (!sees_axial()) return at_place + "; z is not measured from there now";
   const std::string passed = axial_limit_passed();
-  return passed.empty() ? "" : "; z does not go back: " + passed;
+  return at_place + (passed.empty() ? "" : "; z does not go back: " + passed);
 }
 
 /// Whether z is measured, from where it was held.

@@ -93,6 +93,7 @@ json to_json(const SavedAxial& z) {
                 {"travelled_nm", z.travelled_nm}, {"set_nm", z.set_nm}};
   if (z.driver_reported) value["driver_reported"] = true;
   if (z.time) value["time"] = to_json(*z.time);
+  if (!z.place.empty()) value["place"] = z.place;
   if (z.spot)
     value["spot"] = {{"along_px", z.spot->along_px},
                      {"across_px", z.spot->across_px},
@@ -130,7 +131,8 @@ std::optional<SavedAxial> read_axial(const json& body) {
                     .spot = read_spot(z),
                     // An earlier driftd did not write it.
                     .driver_reported = z.value("driver_reported", false),
-                    .time = std::move(time)};
+                    .time = std::move(time),
+                    .place = z.value("place", "")};
 }
 
 SavedMarker read_marker(const json& value) {

@@ -55,6 +55,8 @@ struct SavedAxial {
   bool driver_reported = false;                          ///< that of the stage of z
   /// When it was held last; none: when x and y were.
   std::optional<SavedTime> time = std::nullopt;
+  /// At which it was still to be locked; empty: it was held.
+  std::string place = {};
 };
 
 struct SavedLock {

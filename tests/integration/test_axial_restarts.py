@@ -170,6 +170,38 @@ class BySpot(Restarts, EitherWay):
                                       "warning: no driver has reported for the stage of z\n")
 
 
+class ZAlone(Restarts):
+    """A lock of z alone that may be gone back to."""
+
+    def offer(self) -> None:
+        self.start(lock={"resume": "ask"}, hold="false")
+        self.rig.client.request("place", save="here")
+        self.rig.client.request("lock", axes="z")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.rig.daemon.kill()
+        self.rig.start_daemon(self.file)
+        self.rig.wait_until(lambda s: (s["interrupted"] or {}).get("moved_z_nm") is not None, "an offer")
+
+    def check_that_it_is_forgotten(self, *arguments) -> None:
+        self.offer()
+        told = self.rig.subscribe("event")
+        done = self.driftctl("lock", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"lock 1 of z, interrupted .* ago: forgotten\n")
+        self.rig.wait_until(lambda s: s["interrupted"] is None, "no offer")
+        self.assertRegex("\n".join(self.events(told, "lock_interrupted")), "lock 1 of z, .*: forgotten, another lock holds")
+
+    def test_a_lock_of_x_and_y_says_that_it_is_forgotten(self):
+        self.check_that_it_is_forgotten("--axes", "xy")
+
+    def test_a_lock_at_a_place_says_that_it_is_forgotten(self):
+        self.check_that_it_is_forgotten("--place", "here")
+
+    def test_a_new_lock_of_z_says_that_it_is_forgotten(self):
+        self.check_that_it_is_forgotten("--axes", "z")
+
+
 class Places(Restarts):
     def save_and_leave(self, **axial) -> float:
         self.hold_all(**axial)
@@ -204,6 +236,39 @@ class Places(Restarts):
         self.assertIn("z is not locked at the place `here`: z is not measured from the place", done.stderr)
         self.rig.sleep(1)
         self.assertIn("x and y are at the place `here`, z is not locked there", self.events(told, "place"))
+
+    def wait_at_place(self, **axial) -> float:
+        held = self.save_and_leave(**axial)
+        self.rig.fault("hide_reflection", seconds=6)
+        self.assertIn("waits", self.rig.client.request("lock", place="here")[0]["z"])
+        self.rig.wait_state("locked")
+        return held
+
+    def test_z_that_waits_at_a_place_waits_after_a_restart_too(self):
+        held = self.wait_at_place(lock={"resume": "always"}, max_jump_nm=100)
+        for end in (self.rig.daemon.kill, self.rig.daemon.stop):
+            end()
+            self.rig.start_daemon(self.file)
+            self.rig.wait_until(lambda s: "at the place `here` once it is measured there" in s["axial"]["lock"]["cure"], "z waits")
+        self.wait_z("locked")
+        self.rig.sleep(2)
+        self.assertAlmostEqual(self.place_z(), held, delta=3)
+
+    def test_z_that_waited_at_a_place_is_offered_where_it_may_not_go_there_by_itself(self):
+        held = self.wait_at_place(lock={"resume": "always"}, max_jump_nm=20, max_drift_nm_per_s=1)
+        self.rig.daemon.kill()
+        self.rig.start_daemon(self.file)
+        self.rig.daemon.wait_for("z was to be locked at the place `here`, and is not: ")
+        self.rig.wait_until(lambda s: "`driftctl lock --resume --axes z` goes back there" in s["axial"]["lock"]["cure"], "a way")
+        self.resume(axes="z")
+        self.assertAlmostEqual(self.place_z(), held, delta=3)
+
+    def test_who_does_not_wait_is_told_that_z_waits(self):
+        self.save_and_leave()
+        self.rig.fault("hide_reflection", seconds=2)
+        done = self.driftctl("lock", "--place", "here")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("\nz: z is locked once x and y hold at the place `here`, and z is measured there\n", done.stdout)
 
     def test_who_leaves_z_out_waits_for_x_and_y(self):
         self.save_and_leave()

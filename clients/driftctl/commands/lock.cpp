@@ -230,8 +230,9 @@ void lock(const CommonOptions& options, const LockOptions& given) {
   print_state(options, body, of_z ? "z" : "state");
   if (given.place.empty() || options.json) return;
   print_way_to_place(given.place, body);
-  if (const json z = body.value("z", json::object()); z.contains("left"))
-    fmt::print("{}\n", z.at("left").get<std::string>());
+  const json z = body.value("z", json::object());
+  if (z.contains("left")) fmt::print("{}\n", z.at("left").get<std::string>());
+  if (!given.wait && z.contains("waits")) fmt::print("z: {}\n", z.at("waits").get<std::string>());
 }
 
 }  // namespace

@@ -145,6 +145,48 @@ TEST_CASE("z goes back after x and y that went by themselves, to the zero that i
   CHECK_FALSE(f.run->interrupted.asks_axial());
 }
 
+TEST_CASE("z that was still to be locked at a place waits there in the next daemon, too") {
+  Fixture f;
+  f.hold();
+  f.z().lock.state = LockState::Idle;
+  f.run->interrupted.set_axial_at_place(SavedAxial{.lock_id = 0,
+                                                   .reading = axial_reading(f.config),
+                                                   .total_nm = -30,
+                                                   .carried_nm = 30,
+                                                   .travelled_nm = 200,
+                                                   .place = "here"});
+  f.turns(2);
+  REQUIRE(f.is_written([](const SavedLock& l) { return l.z && l.z->place == "here"; }));
+  f.start("0000000000000002");
+  f.find({30, -40});
+  f.turn();
+  CHECK_THAT(f.run->interrupted.offer(), contains("; z was to be locked at the place `here`"));
+  f.engage();
+  CHECK(f.run->interrupted.axial_offer() ==
+        "z is locked at the place `here` once it is measured there");
+  SECTION("and is locked as soon as it is measured") {
+    f.see_z(25);
+    f.turns(2);
+    REQUIRE(f.order_of_z() != nullptr);
+    CHECK(f.order_of_z()->resumption->carried_nm.x == 0);
+  }
+  SECTION("or is offered, where it is too far for that") {
+    f.see_z(81);
+    f.turns(5);
+    CHECK(f.order_of_z() == nullptr);
+    CHECK_THAT(f.run->last("lock_interrupted"),
+               contains("z was to be locked at the place `here`, and is not: the sample is +81 nm "
+                        "from the place `here`, and axial.max_jump_nm") &&
+                   contains("`driftctl lock --resume --axes z` goes back there"));
+    CHECK(f.refusal().empty());
+  }
+  SECTION("or is offered, where it is not measured for long") {
+    f.turns(30, 200);
+    CHECK_THAT(f.run->last("lock_interrupted"),
+               contains("z was to be locked at the place `here`, and is not: z is not measured"));
+  }
+}
+
 TEST_CASE("z does not go back once a command has forgotten it, or x and y are not held") {
   Fixture f;
   f.hold_and_die();
