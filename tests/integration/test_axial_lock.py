@@ -7,6 +7,44 @@ from axial_rig import AxialRig, rms
 from harness import protocol
 
 
+class Drivers(AxialRig):
+    """Two drivers, or one that tells of both stages apart, as driftd-stage does where one controller has x, y and z."""
+
+    def tell(self, seconds: float, **states: str) -> None:
+        """Reports of both groups, twenty a second, in these states; None: nothing is said."""
+        for _ in range(round(20 * seconds)):
+            for group, state in states.items():
+                axes = [{"axis": axis, "name": axis, "min_nm": 0, "max_nm": 1e5, "resolution_nm": 0.1, "closed_loop": True}
+                        for axis in group]
+                if state:
+                    self.rig.client.request("stage", instance="1", driver="test", axes=axes, state=state, text="",
+                                            time_ns=self.rig.now_ns())
+            self.rig.sleep(0.05)
+
+    def locks(self) -> dict:
+        status = self.rig.status()
+        return {"xy": status, "z": status["axial"]["lock"]}
+
+    def test_what_is_wrong_with_one_stage_holds_its_lock_alone(self):
+        self.start()
+        self.tell(0.5, xy="ready", z="ready")
+        self.rig.client.request("lock")
+        self.tell(3, xy="ready", z="ready")
+        for ill, well in (("z", "xy"), ("xy", "z")):
+            for state, reason in (("servo_off", "stage_error"), ("not_referenced", "stage_error"), ("error", "stage_error"),
+                                  ("disconnected", "stage_error"), ("limit", "stage_limit"), (None, "stage_silent")):
+                with self.subTest(ill=ill, state=state):
+                    self.assertEqual([lock["state"] for lock in self.locks().values()], ["locked", "locked"])
+                    events = self.rig.subscribe("event")
+                    self.tell(1, **{ill: state, well: "ready"})
+                    locks = self.locks()
+                    self.assertEqual((locks[ill]["state"], locks[ill]["reason"]), ("holding", reason))
+                    self.assertEqual(locks[well]["state"], "locked")
+                    self.tell(1.5, xy="ready", z="ready")
+                    changed = {event["code"] for _, event in events.drain()} & {"state_changed", "axial_state_changed"}
+                    self.assertEqual(changed, {"axial_state_changed" if ill == "z" else "state_changed"})
+
+
 class AxialLock(AxialRig):
     def test_a_plain_lock_holds_x_y_and_z_and_unlock_of_z_lets_go_of_z_alone(self):
         self.start()

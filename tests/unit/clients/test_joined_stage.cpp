@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Two controllers of one axis each as one stage.
+#include "clients/stage/interface/faults.hpp"
 #include "clients/stage/joined_stage.hpp"
 #include "driver_bench.hpp"
 #include "support/catch.hpp"
@@ -59,6 +60,11 @@ TEST_CASE("two controllers of one axis each are one stage", "[stage]") {
   CHECK(stage.health().condition == Condition::ServoOff);
   CHECK(stage.health().text == "y: off");
   CHECK_FALSE(stage.health().on_target);
+  CHECK(health_part(stage.health(), 0, 1).condition == Condition::Ready);
+  CHECK(health_part(stage.health(), 1, 1).text == "y: off");
+  first.answer = {.condition = Condition::Error, .text = "7"};  // it may be a refusal
+  CHECK(stage.health().of_axes.empty());
+  first.answer = {};
   std::swap(first.answer, second.answer);
   CHECK(stage.health().condition == Condition::ServoOff);
   const Condition order[] = {Condition::Ready, Condition::Limit, Condition::Error,

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "clients/stage/interface/faults.hpp"
 #include "clients/stage/program.hpp"
 #include "driver_bench.hpp"
 #include "support/catch.hpp"
@@ -30,6 +31,7 @@ class SomeAxes : public Stage {
  public:
   explicit SomeAxes(std::string letters) : letters_(std::move(letters)) { place.fill(kStart_nm); }
   std::vector<Axis> connect() override {
+    ++connects;
     std::vector<Axis> axes;
     for (const char letter : letters_)
       axes.push_back({.name = {letter},
@@ -67,12 +69,18 @@ class SomeAxes : public Stage {
     ++reads_;
     if (noise_z_nm > 0) nm.back() += (reads_ % 2 == 0 ? 1 : -1) * reads_ * noise_z_nm;
   }
-  Health health() override { return std::exchange(answer, {}); }
+  Health health() override {
+    Health health = std::exchange(answer, {});
+    for (const AxisFault& fault : ill) add_axis_fault(health, fault);
+    return health;
+  }
 
   PerStage place{};
   std::vector<PerStage> targets;
   std::vector<std::int64_t> times_ns;  ///< of these
   Health answer;
+  std::vector<AxisFault> ill;
+  int connects = 0;
   bool refuses_z = false, refuses_xy = false, refuses_next = false, closed_loop = true;
   bool tells_late = false, owes_refusal = false;  ///< by prepare()
   double noise_z_nm = 0;
@@ -480,6 +488,76 @@ TEST_CASE("a z that comes back with a reading beyond its end is not sent beyond 
   CHECK(follower.beyond_ends_nm() == end_nm + sign * 300);  // the driver sends nothing then
   CHECK(move(4, 5) == end_nm + sign * 300);
   CHECK(move(-4, -8) == Approx(end_nm + sign * 297));
+}
+
+TEST_CASE("what is wrong with an axis is its group's alone", "[stage]") {
+  const auto condition =
+      GENERATE(Condition::ServoOff, Condition::NotReferenced, Condition::Error, Condition::Limit);
+  const std::size_t axis = GENERATE(0U, 1U, 2U);
+  const std::size_t ill = axis == 2 ? 1 : 0, well = 1 - ill;
+  const bool obeys = condition == Condition::Error || condition == Condition::Limit;
+  Bench bench("xyz");
+  bench.correct({Bench::xy(3, 3), Bench::z(-4, -4)});
+  bench.stage.ill = {{axis, condition, "axis: ill", 9}};
+  bench.run(200);
+  CHECK(bench.state(ill) != "ready");
+  CHECK(standing(bench.all_boards[ill].state(), 0).text == "axis: ill");
+  CHECK(standing(bench.all_boards[ill].state(), 0).error == 9);
+  CHECK(bench.state(well) == "ready");
+  CHECK(standing(bench.all_boards[well].state(), 0).error == 0);
+  const std::size_t before = bench.stage.targets.size();
+  bench.correct({Bench::xy(4, 1), Bench::z(-5, -1)});
+  REQUIRE(bench.stage.targets.size() == before + 1);
+  const bool xy_goes = obeys || ill == 1, z_goes = obeys || ill == 0;
+  CHECK(is(bench.stage.targets.back(), xy_goes ? kStart_nm + 4 : kStays,
+           xy_goes ? kStart_nm - 4 : kStays, z_goes ? kStart_nm - 5 : kStays));
+  CHECK(bench.all_boards[ill].state().ignored == (obeys ? 0 : 1));
+  CHECK(bench.all_boards[well].state().ignored == 0);
+
+  // Moved by hand meanwhile, it has a new zero; the other has gone on all the time.
+  bench.stage.place[axis] += obeys ? 0 : 300;
+  const double found_nm = bench.stage.place[axis];
+  bench.stage.ill.clear();
+  bench.run(200);
+  CHECK(bench.state(ill) == "ready");
+  CHECK(bench.stage.connects == 1);
+  bench.correct({Bench::xy(6, 2), Bench::z(-7, -2)});
+  CHECK(std::abs(bench.stage.place[axis] - found_nm) == Approx(2));
+  CHECK(bench.stage.place[ill == 1 ? 0 : 2] == (ill == 1 ? kStart_nm + 6 : kStart_nm - 7));
+}
+
+TEST_CASE("what is wrong with axes of both groups, or with the controller, holds both", "[stage]") {
+  Bench bench("xyz");
+  SECTION("with axes of both") {
+    bench.stage.ill = {{1, Condition::ServoOff, "y: off"}, {2, Condition::ServoOff, "z: off"}};
+    bench.run(200);
+    CHECK(standing(bench.all_boards[0].state(), 0).text == "y: off");
+    CHECK(standing(bench.all_boards[1].state(), 0).text == "z: off");
+    bench.stage.ill.pop_back();
+    bench.run(200);
+    CHECK(bench.state(0) == "servo_off");
+    CHECK(bench.state(1) == "ready");
+    bench.stage.ill = {{2, Condition::ServoOff, "z: off"}};
+    bench.run(200);
+    CHECK(bench.state(0) == "ready");
+    CHECK(bench.state(1) == "servo_off");
+  }
+  SECTION("with the controller, beside an axis") {
+    bench.stage.ill = {{2, Condition::ServoOff, "z: off"}};
+    bench.stage.answer = {.condition = Condition::Error, .error = 3, .text = "too hot"};
+    bench.run(100);  // until it was asked once
+    CHECK(standing(bench.all_boards[0].state(), 0).text == "too hot");
+    CHECK(standing(bench.all_boards[1].state(), 0).text == "too hot; z: off");
+  }
+  SECTION("all that was wrong is over at once: it is connected anew") {
+    bench.stage.ill = {{0, Condition::ServoOff, "x: off"}, {2, Condition::ServoOff, "z: off"}};
+    bench.run(200);
+    bench.stage.ill.clear();
+    bench.run(200);
+    CHECK(bench.stage.connects == 2);
+    CHECK(bench.state(0) == "ready");
+    CHECK(bench.state(1) == "ready");
+  }
 }
 
 TEST_CASE("which controller which axis is of decides what is driven together", "[stage]") {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/monotonic.hpp"
+#include "clients/stage/interface/faults.hpp"
 #include "clients/stage/interface/stage.hpp"
 #include "support/catch.hpp"
 #include "unit/clients/stage_backends/scripted_peer.hpp"
@@ -109,6 +110,8 @@ TEST_CASE("ASI: a refused move is told by the next health, with the code's meani
   const Health off = stage->health();
   CHECK(off.condition == Condition::ServoOff);
   CHECK(off.text == "the motor of axis X is off; `switch_servo_on` switches it on when connecting");
+  CHECK(health_part(off, 1, 1).text == off.text);
+  CHECK(health_part(off, 0, 1).condition == Condition::Ready);
   CHECK(off.on_target);
   CHECK(stage->health().condition == Condition::ServoOff);
   CHECK(peer.problem().empty());

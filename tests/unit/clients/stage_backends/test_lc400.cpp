@@ -2,6 +2,7 @@
 // Frames by EPICS motorNPoint's LC400MotorDriver.cpp, addresses by its LC400MemoryAddr.h.
 #include <array>
 
+#include "clients/stage/interface/faults.hpp"
 #include "clients/stage/interface/stage.hpp"
 #include "support/catch.hpp"
 #include "unit/clients/stage_backends/scripted_peer.hpp"
@@ -174,6 +175,9 @@ TEST_CASE("LC400: a waveform on one channel does not hide that the other's servo
   const Health health = stage->health();
   CHECK(health.condition == Condition::ServoOff);
   CHECK_THAT(health.text, contains("a waveform moves channel 1; the servo of channel 3 is off"));
+  CHECK(health_part(health, 0, 1).text == "a waveform moves channel 1");
+  CHECK(health_part(health, 1, 1).text ==
+        "the servo of channel 3 is off; `switch_servo_on` switches it on when connecting");
   CHECK(peer.problem().empty());
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "clients/stage/interface/faults.hpp"
 #include "clients/stage/interface/stage.hpp"
 #include "support/catch.hpp"
 #include "unit/clients/stage_backends/scripted_peer.hpp"
@@ -125,6 +126,8 @@ TEST_CASE("PI: a motor controller counts mm and must be referenced") {
   CHECK(health.condition == Condition::NotReferenced);
   CHECK(health.error == 5);
   CHECK_THAT(health.text, contains("servo off or axis not referenced (axis 2)"));
+  CHECK(health_part(health, 0, 1).condition == Condition::Ready);
+  CHECK(health_part(health, 1, 1).condition == Condition::NotReferenced);
   CHECK(peer.problem().empty());
 }
 
@@ -211,6 +214,8 @@ TEST_CASE("PI: a servo that is off is told, and switched on only when asked") {
     CHECK(health.condition == Condition::ServoOff);
     CHECK(health.text ==
           "the servo is off (axis 2); `switch_servo_on` switches it on when connecting");
+    CHECK(health_part(health, 0, 1).condition == Condition::Ready);
+    CHECK(health_part(health, 1, 1).text == health.text);
     CHECK(health.tells_on_target);
     CHECK_FALSE(health.on_target);
     CHECK(peer.problem().empty());
@@ -263,6 +268,9 @@ TEST_CASE("PI: a refused move is found before anything else is sent, and told on
   CHECK(off.text ==
         "error 1024: motion error: the servo switched itself off (axis 1); `switch_servo_on` "
         "switches it on when connecting");
+  CHECK(health_part(off, 0, 1).text == off.text);
+  CHECK(health_part(off, 0, 1).error == 1024);
+  CHECK(health_part(off, 1, 1).condition == Condition::Ready);
   CHECK(stage->health().condition == Condition::Error);
   CHECK_THAT(stage->health().text, contains("error 4711: see the controller's manual"));
   CHECK(peer.problem().empty());

@@ -174,6 +174,8 @@ TEST_CASE("APT: open loop is told, and closed and enabled only when asked") {
     const Health open = stage->health();
     CHECK(open.condition == Condition::ServoOff);
     CHECK(open.text == "axis 1 is in open loop, where it ignores targets");
+    REQUIRE(open.of_axes.size() == 1);
+    CHECK(open.of_axes[0].axis == 0);
     CHECK_THAT(stage->health().text, contains("is not enabled"));
     CHECK(stage->health().condition == Condition::NotReferenced);
     CHECK(peer.problem().empty());
