@@ -54,16 +54,16 @@ class Restarts(AxialRig):
 
 
 class EitherWay:
-    """Beside an offer of x and y."""
+    """Beside an offer of x and y: for each way to read z."""
 
-    def check_z_that_went_back_before_x_and_y_goes_to_where_it_was_last(self):
+    def test_z_that_went_back_before_x_and_y_goes_to_where_it_was_last(self):
         self.hold_all()
         self.restart()
         self.resume(axes="z")
         self.assertEqual(self.rig.status()["state"], "idle")
         self.check_where_z_goes(self.move_z(60))
 
-    def check_a_new_lock_of_z_is_kept_with_it(self):
+    def test_a_new_lock_of_z_is_kept_with_it(self):
         self.hold_all()
         self.move_z(80)
         self.restart()
@@ -72,7 +72,7 @@ class EitherWay:
         self.rig.sleep(2)
         self.check_where_z_goes(self.move_z(-40))
 
-    def check_z_that_was_unlocked_goes_nowhere(self):
+    def test_z_that_was_unlocked_goes_nowhere(self):
         self.hold_all()
         self.restart()
         self.resume(axes="z")
@@ -82,15 +82,6 @@ class EitherWay:
 
 
 class BySpot(Restarts, EitherWay):
-    def test_z_that_went_back_before_x_and_y_goes_to_where_it_was_last(self):
-        self.check_z_that_went_back_before_x_and_y_goes_to_where_it_was_last()
-
-    def test_a_new_lock_of_z_is_kept_with_it(self):
-        self.check_a_new_lock_of_z_is_kept_with_it()
-
-    def test_z_that_was_unlocked_goes_nowhere(self):
-        self.check_z_that_was_unlocked_goes_nowhere()
-
     def test_z_that_was_held_on_when_x_and_y_were_lost_goes_to_where_it_was_last(self):
         self.hold_all(lock={"resume": "ask", "hold_timeout_s": 1})
         self.rig.fault("step", x_nm=2000)
@@ -286,15 +277,6 @@ class ByWidths(Restarts, EitherWay):
     def start(self, lock=None, **axial) -> None:
         self.file = start_three_axes(self.rig, lock, **axial)
         self.wait_seen()
-
-    def test_z_that_went_back_before_x_and_y_goes_to_where_it_was_last(self):
-        self.check_z_that_went_back_before_x_and_y_goes_to_where_it_was_last()
-
-    def test_a_new_lock_of_z_is_kept_with_it(self):
-        self.check_a_new_lock_of_z_is_kept_with_it()
-
-    def test_z_that_was_unlocked_goes_nowhere(self):
-        self.check_z_that_was_unlocked_goes_nowhere()
 
 
 if __name__ == "__main__":
