@@ -222,14 +222,17 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
     return places_.lock(*place, telling(interrupted_.name_with_axial(), std::move(answer)), now_ns);
   }
   const auto lock_xy = [&](Answer told) {
-    if (!resumes)
-      return lock_.lock(telling(interrupted_.name_with_axial(), std::move(told)), now_ns);
+    if (!resumes) {
+      told = telling(interrupted_.name_with_axial(), std::move(told));
+      return lock_.lock(std::move(told), now_ns);
+    }
     lock_.check_can_lock();  // there is nothing to go back to while a lock is engaged
     lock_.lock(std::move(told), now_ns, interrupted_.resumption());
   };
   const auto lock_z = [&](Answer told) {
     if (!resumes) {
-      axial_->lock.lock(telling(interrupted_.axial_name(), std::move(told)), now_ns);
+      told = telling(interrupted_.axial_name(), std::move(told));
+      axial_->lock.lock(std::move(told), now_ns);
       if (!interrupted_.is_of_z_alone()) interrupted_.forget_axial();  // that is, once it holds
       return;
     }
@@ -293,7 +296,8 @@ void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
   const bool z_waits = axial_ && !axial_->lock.lock_now().is_idle() && !axial_->lock.is_engaged();
   if (z_waits && lock_.is_engaged()) {
     places_.give_up_axial();
-    axial_->lock.reset(telling(interrupted_.axial_name(), std::move(answer)), now_ns);
+    answer = telling(interrupted_.axial_name(), std::move(answer));
+    axial_->lock.reset(std::move(answer), now_ns);
     interrupted_.forget_axial();
     return;
   }

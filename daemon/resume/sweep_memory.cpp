@@ -171,7 +171,7 @@ std::string SweepMemory::left_text() const {
 
 std::string SweepMemory::text() {
   const std::string why = problem();
-  const std::string unwritten =
+  std::string unwritten =
       why.empty() ? "" : "where a calibration of z began cannot be kept: " + why;
   if (!left_) return unwritten;
   return left_text() + (why.empty() ? "" : "; " + unwritten);
