@@ -30,11 +30,8 @@ void add_sample(double value, int count, double& mean, double& m2) noexcept {
 /// The widths' means over so many frames are held against the curve.
 constexpr int kOffCurveFrames = 100;
 
-/// The half of AxialEstimator::kScaleShare that is the marker's own.
-double scale_nm2(double displacement_nm) noexcept {
-  constexpr double kShare2 = AxialEstimator::kScaleShare * AxialEstimator::kScaleShare / 2;
-  return kShare2 * displacement_nm * displacement_nm;
-}
+/// Of what a displacement is read off by: the marker's own.
+constexpr double kScaleShare2 = AxialEstimator::kScaleShare * AxialEstimator::kScaleShare;
 
 }  // namespace
 
@@ -223,8 +220,8 @@ Vote AxialEstimator::vote_of(std::size_t i) const noexcept {
   const Track& track = tracks_[i];
   constexpr double kFloorNm2 = kSdFloorNm * kSdFloorNm;
   const double moved_nm = result.z_nm - track.reference_nm;
-  const double variance_nm2 =
-      result.sd_nm * result.sd_nm + kFloorNm2 + track.reference_variance_nm2 + scale_nm2(moved_nm);
+  const double variance_nm2 = result.sd_nm * result.sd_nm + kFloorNm2 +
+                              track.reference_variance_nm2 + kScaleShare2 * moved_nm * moved_nm;
   return {.value_nm = {moved_nm, 0},
           .variance_nm2 = {variance_nm2, variance_nm2},
           .floor_nm2 = kFloorNm2,
@@ -451,6 +448,7 @@ void AxialEstimator::publish_mean(const Consensus& tracking, const Consensus& wi
   }
   const double n = averaged_;
   estimate_.frame_z_nm = tracking.value_nm.x;
+  estimate_.scale_share = kScaleShare;
   estimate_.frame_variance_nm2 = tracking.covariance_nm2.xx;
   estimate_.frame_noise_nm2 = tracking.noise_nm2.x;
   estimate_.frame_fit_noise_nm2 = tracking.fit_noise_nm2.x;

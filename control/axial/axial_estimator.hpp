@@ -10,6 +10,7 @@
 // be read in these, z takes its own as soon as enough can be, and is not valid until it has it.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -59,6 +60,8 @@ struct AxialEstimate {
   AxialReason reason = AxialReason::NoMarkers;
   double z_nm = 0, variance_nm2 = 0;  ///< averaged over markers and frames
   double frame_z_nm = 0, frame_variance_nm2 = 0;
+  /// What both are off by together, as a share of z: that of the curve's scale (rms).
+  double scale_share = 0;
   double frame_noise_nm2 = 0;      ///< what differs from frame to frame, as promised
   double frame_fit_noise_nm2 = 0;  ///< the same by the fits alone: Consensus::fit_noise_nm2
   int markers_used = 0, markers_total = 0;
@@ -78,6 +81,13 @@ struct AxialEstimate {
   /// Of a reflection: something else shines in its region, with its top in this sensor pixel.
   bool has_company = false;
   Vec2 company_px = {};
+
+  /// That is told to people and programs: the variance of z, and what its scale may be off by. No
+  /// lock weighs by it: that error does not change while z does not.
+  double sd_nm() const noexcept { return std::hypot(std::sqrt(variance_nm2), scale_share * z_nm); }
+  double frame_sd_nm() const noexcept {
+    return std::hypot(std::sqrt(frame_variance_nm2), scale_share * frame_z_nm);
+  }
 };
 
 class AxialEstimator {
@@ -88,10 +98,10 @@ class AxialEstimator {
   AxialEstimator(const EstimatorSettings& settings, std::size_t markers);
   /// Heights are read some three times worse than places.
   static constexpr double kFloorShare = 3;
-  /// What a marker's displacement is read off by, as a share of it: pupils differ over a field and
-  /// from the curve's (rms of random ones, docs/measured/benchmarks.md). One half of its variance
-  /// counts in each marker's vote; the other, the curve's own, is told nowhere.
-  static constexpr double kScaleShare = 0.033;
+  /// What a displacement is read off by, as a share of it, standard deviation: so much by what is
+  /// the marker's own, as pupils differ over a field, and as much again by the curve's pupil, the
+  /// same for all markers (of random pupils, docs/measured/benchmarks.md).
+  static constexpr double kScaleShare = 0.0233;
 
   /// References that were taken before, in the order of the markers and after the drift estimator's
   /// set_references(); without a z where they have none.

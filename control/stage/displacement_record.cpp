@@ -89,13 +89,12 @@ double DisplacementRecord::went_nm(Vec2 modelled_nm, std::int64_t before) const 
   return std::max(std::abs(way.x), std::abs(way.y));
 }
 
-std::optional<Displacement> DisplacementRecord::over(std::size_t lag) const noexcept {
-  const std::int64_t first = last_block() - kLagBlocks[lag];
+std::optional<Displacement> DisplacementRecord::over(std::size_t lag, int ago) const noexcept {
+  const std::int64_t last = last_block() - ago, first = last - kLagBlocks[lag];
   if (first < first_block_) return std::nullopt;
   double fast_nm = 0;
-  for (std::int64_t i = first + 1; i <= last_block(); ++i)
-    fast_nm = std::max(fast_nm, block(i).fast_nm);
-  return between(first, block(last_block()).mean, lag, fast_nm);
+  for (std::int64_t i = first + 1; i <= last; ++i) fast_nm = std::max(fast_nm, block(i).fast_nm);
+  return between(first, block(last).mean, lag, fast_nm);
 }
 
 Displacement DisplacementRecord::between(std::int64_t first, const Places& to, std::size_t lag,

@@ -34,6 +34,8 @@ struct Places {
 class DisplacementRecord {
  public:
   static constexpr std::size_t kLags = 5;  ///< 4, 8, 16, 32 and 64 blocks
+  /// What may still be seen to be a run is learnt when it would have been, blocks: the longest lag.
+  static constexpr int kLearntLater = 64;
 
   /// The next place is not compared with those before. How far samples move stays known.
   void restart() noexcept;
@@ -43,7 +45,8 @@ class DisplacementRecord {
   bool add(const Places& frame) noexcept;
   /// That ends with the last complete block; none where the record is shorter.
   /// @param lag  which, below kLags
-  std::optional<Displacement> over(std::size_t lag) const noexcept;
+  /// @param ago  or with one so many blocks before, at most kLearntLater
+  std::optional<Displacement> over(std::size_t lag, int ago = 0) const noexcept;
   /// The stage followed: what it does not account for was the sample's own.
   void learn(std::size_t lag, const Displacement& displacement) noexcept;
   std::int64_t last_block() const noexcept { return blocks_ - 1; }
@@ -57,7 +60,7 @@ class DisplacementRecord {
     Vec2 mean_nm2;  ///< mean square of what samples moved by themselves
     int count = 0;
   };
-  static constexpr std::size_t kRing = 65;
+  static constexpr std::size_t kRing = 2 * kLearntLater + 1;
 
   const Block& block(std::int64_t number) const noexcept;
   Vec2 known_nm2(std::size_t lag) const noexcept;

@@ -236,6 +236,7 @@ void StageMonitor::forget_verdict() noexcept {
   by_intention_ = false;
   frames_mixed_ = 0;
   trusted_until_ns_ = 0;
+  was_false_ = false;
   alarm_ = kAlarm;
   verdict_ = {};
 }
@@ -514,6 +515,7 @@ void StageMonitor::decide(const Anchor& here) noexcept {
   } else if (verdict_.trust >= kTrust) {
     verdict_ = {.anchor_nm = here.place_nm, .trust = kTrust};
     alarm_ = kCredit * kAlarm;
+    was_false_ = true;
     displacements_.forget();  // the sample may have been at fault
     for (Candidate& c : candidates_) {
       c.doubt = c.own_doubt = 0;

@@ -177,6 +177,7 @@ class StageMonitor {
   bool is_sure() const noexcept;
   void weigh_displacements(const ObservedFrame& sample) noexcept;
   void weigh_displacement(const Displacement& displacement, Run& best) noexcept;
+  void learn_displacement(std::size_t lag, const Displacement& newest) noexcept;
   double allowance_of(const Candidate& candidate) const noexcept;
   double left_by(const Candidate& candidate) const noexcept;
   bool explains_most(const Candidate& candidate) const noexcept;
@@ -218,6 +219,7 @@ class StageMonitor {
   std::int64_t trusted_until_ns_ = 0;  ///< after reassure() ...
   Vec2 trusted_from_nm_;               ///< ... where the modelled stage was then
   double alarm_ = kAlarm;  ///< the doubt that is one now; more after a probe has succeeded
+  bool was_false_ = false;  ///< the last alarm
   DisplacementRecord displacements_;
   StageVerdict verdict_;
 };

@@ -19,6 +19,10 @@ constexpr double kRefuted = 4;
 constexpr double kMostLeftSd2 = 2.5 * 2.5;
 /// What may be a run is not learnt as the sample's own motion from this share of an alarm on.
 constexpr double kShareToLearn = 0.4;
+/// A modelled stage that went less stood still.
+constexpr double kAtRestNm = 0.01;
+/// A false alarm is long ago when another takes no more than so many times the usual doubt.
+constexpr double kBelieved = 1.5;
 /// A law that a slow driver makes swing goes to and fro within the shortest lag.
 constexpr std::size_t kFirstLag = 1;
 
@@ -45,10 +49,22 @@ void StageMonitor::weigh_displacements(const ObservedFrame& sample) noexcept {
     const auto d = displacements_.over(lag);
     if (!d) break;
     if (lag >= kFirstLag) weigh_displacement(*d, run);
-    if (is_sure() && run.evidence < kShareToLearn * kAlarm) displacements_.learn(lag, *d);
+    if (is_sure() && run.evidence < kShareToLearn * kAlarm) learn_displacement(lag, *d);
   }
   if (!verdict_.follows || moves_at_rest_ < kMovesToJudge || run.evidence < kAlarm) return;
   accuse(responses_[run.candidate].looks, run.from_nm);
+}
+
+/// A run that is slow at first is seen over the longer lags only: by then its beginning must not
+/// be known for the sample's own. A stage at rest makes none; and where an alarm was found to be
+/// false the sample did run.
+void StageMonitor::learn_displacement(std::size_t lag, const Displacement& newest) noexcept {
+  const Vec2 way = newest.modelled_nm;
+  const bool at_rest = std::max(std::abs(way.x), std::abs(way.y)) < kAtRestNm;
+  if (at_rest || (was_false_ && alarm_ > kBelieved * kAlarm))
+    displacements_.learn(lag, newest);
+  else if (const auto older = displacements_.over(lag, DisplacementRecord::kLearntLater))
+    displacements_.learn(lag, *older);
 }
 
 /// The log-likelihood ratio of each candidate against the model.

@@ -42,9 +42,9 @@ FrameRow frame_row(const FrameResult& result, std::int64_t taken_ns,
   row.z_valid = z.valid;
   if (z.valid) {
     row.z_nm = static_cast<float>(z.z_nm);
-    row.z_sd_nm = static_cast<float>(std::sqrt(z.variance_nm2));
+    row.z_sd_nm = static_cast<float>(z.sd_nm());
     row.frame_z_nm = static_cast<float>(z.frame_z_nm);
-    row.frame_z_sd_nm = static_cast<float>(std::sqrt(z.frame_variance_nm2));
+    row.frame_z_sd_nm = static_cast<float>(z.frame_sd_nm());
     row.z_markers_used = static_cast<std::uint16_t>(z.markers_used);
   }
   if (z.valid && z.witness_valid) row.witness_z_nm = static_cast<float>(z.witness_z_nm);

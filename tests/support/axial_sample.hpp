@@ -92,7 +92,7 @@ class AxialSample {
   double sd_nm(std::size_t i) const {
     const control::AxialResult& z = result(i);
     return std::sqrt(z.sd_nm * z.sd_nm + reference_of(i).z_variance_nm2 +
-                     std::pow(control::AxialEstimator::kScaleShare * z.displacement_nm, 2) / 2);
+                     std::pow(control::AxialEstimator::kScaleShare * z.displacement_nm, 2));
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/counted.hpp"
+#include "control/axial/axial_estimator.hpp"
 #include "control/drift/consensus.hpp"
 #include "tools/driftfit/middle.hpp"
 
@@ -110,7 +111,10 @@ class Solver {
       agreeing_[frame] = 0;
       return {};
     }
-    return {.markers = mean.used, .z_nm = mean.value_nm.x, .sd_nm = sd_nm};
+    const double z_nm = mean.value_nm.x;
+    return {.markers = mean.used,
+            .z_nm = z_nm,
+            .sd_nm = std::hypot(sd_nm, control::AxialEstimator::kScaleShare * z_nm)};
   }
 
   void update_levels() {

@@ -8,6 +8,8 @@
 #include <limits>
 #include <optional>
 
+#include "control/axial/axial_estimator.hpp"
+
 namespace driftd::clients {
 namespace {
 
@@ -179,7 +181,11 @@ ScienceDrift DriftCurve::over(const Exposure& exposure) const {
     drift.y_sd_nm = std::sqrt(drift.y_sd_nm);
     if (with_z > 0) {
       drift.z_nm = z_nm / with_z;
-      drift.z_sd_nm = std::sqrt(z_variance_nm2) / with_z;
+      // What z's scale may be off by is the same in each of them.
+      const double of_scale_nm =
+          std::min(control::AxialEstimator::kScaleShare * std::abs(drift.z_nm),
+                   std::sqrt(z_variance_nm2 / with_z));
+      drift.z_sd_nm = std::hypot(std::sqrt(z_variance_nm2) / with_z, of_scale_nm);
     }
     return drift;
   }

@@ -159,11 +159,11 @@ int run(int scenes, std::uint64_t seed, bool list, bool one_curve, bool surround
     }
     if (z.valid && sample.zeros() == zero) {
       const double off = z.frame_z_nm - markers[0].moved_nm;
-      const bool wrong = off * off > 25 * z.frame_variance_nm2;
+      const bool wrong = std::abs(off) > 5 * z.frame_sd_nm();
       frames += 1, wrong_frames += wrong ? 1 : 0;
       if (wrong && list)
         std::printf("scene %d: frame off %.1f nm of %.0f, sd %.1f, %d markers\n", i, off,
-                    markers[0].moved_nm, std::sqrt(z.frame_variance_nm2), z.markers_used);
+                    markers[0].moved_nm, z.frame_sd_nm(), z.markers_used);
     }
   }
   std::printf("%d samples of %d markers; curve from %.0f to %.0f nm\n", scenes, kMarkers,

@@ -185,7 +185,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--seconds", options.seconds, "of lock in each world, of which 20 are not judged")
       ->check(CLI::Range(21., 1e5));
-  app.add_option("--law", options.law)->check(CLI::IsMember({"auto", "observer"}));
+  app.add_option("--law", options.law)->check(CLI::IsMember({"auto", "observer", "pi"}));
   app.add_flag("--no-acquaintance", options.today, "the lock corrects at once, as it was told");
   app.add_flag("--faults", options.faults, "the stage has a fault from the start");
   app.add_flag("--early-faults", options.early,

@@ -335,7 +335,11 @@ TEST_CASE("z of an exposure is the mean of the frames that have one, across a ne
   REQUIRE(before.measured);
   CHECK(before.frames == 6);
   CHECK(before.z_nm == Approx(6 * (10 + 11 + 13 + 14 + 15) / 5.0));
-  CHECK(before.z_sd_nm == Approx(1.5 / std::sqrt(5)));
+  // What z's scale may be off by is the same in each of them, and no more than is told of one.
+  CHECK(before.z_sd_nm == Approx(std::hypot(1.5 / std::sqrt(5), 1.5)));
+  const ScienceDrift near = curve.over(exposure(5, 10));  // frames 3 to 7, of which 4 has none
+  REQUIRE(near.z_nm == Approx(31.5));
+  CHECK(near.z_sd_nm == Approx(std::hypot(1.5 / std::sqrt(4), 0.0233 * 31.5)));
   // The zeros are joined as those of x and y are.
   const ScienceDrift after = curve.over(exposure(300, 1));
   CHECK(after.x_nm == Approx(270 - 2));  // of the frames 84 to 99 and 100 to 115

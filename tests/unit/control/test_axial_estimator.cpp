@@ -46,6 +46,21 @@ TEST_CASE("z is read within its standard deviation, whatever the markers' height
   CHECK(std::sqrt(witness_square / frames) < 5);
 }
 
+TEST_CASE(
+    "far from its reference z is told as uncertain as the curve's scale, and weighed as before") {
+  AxialScene scene({.markers = 13}, 1);
+  AxialPair pair(scene);
+  pair.take_reference(scene, 100, 0);
+  const double near_nm = pair.update(scene.observe(100, 0)).frame_sd_nm();
+  const AxialEstimate& far = pair.update(scene.observe(101, 200));
+  REQUIRE(far.valid);
+  CHECK(near_nm < 2);
+  const double of_scale_nm = AxialEstimator::kScaleShare * 200;
+  CHECK(far.frame_sd_nm() > of_scale_nm);
+  CHECK(far.frame_sd_nm() < std::hypot(of_scale_nm, 3));
+  CHECK(std::sqrt(far.frame_variance_nm2) < 3);
+}
+
 TEST_CASE("an average over frames is as uncertain as it says") {
   AxialScene scene({.markers = 13}, 3);
   EstimatorSettings settings = test::scene_settings();

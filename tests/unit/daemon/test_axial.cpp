@@ -249,10 +249,17 @@ TEST_CASE("rows have z where it was measured, and NaN elsewhere") {
   result.axial.valid = true;
   result.axial.z_nm = 3;
   result.axial.variance_nm2 = 4;
+  result.axial.frame_z_nm = -30;
+  result.axial.frame_variance_nm2 = 9;
   record::FrameRow row = frame_row(result, 0, 0);
   CHECK(row.z_valid);
   CHECK(row.z_nm == 3);
   CHECK(row.z_sd_nm == 2);
+  CHECK(row.frame_z_sd_nm == 3);
+  result.axial.scale_share = 0.5;
+  row = frame_row(result, 0, 0);
+  CHECK(row.z_sd_nm == Approx(2.5));
+  CHECK(row.frame_z_sd_nm == Approx(std::hypot(3, 15)));
   CHECK(std::isnan(row.witness_z_nm));
 
   const control::MarkerObservation o{
