@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a person is shown of the daemon: the newest message of each topic, and the lines of text
-// made from them. No terminal in here (common/display.hpp) and no socket. One thread.
+// made from them. No terminal in here (common/shown/display.hpp) and no socket. One thread.
 #pragma once
 
 #include <cstdint>

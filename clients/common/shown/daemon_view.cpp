@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/common/daemon_view.hpp"
+#include "clients/common/shown/daemon_view.hpp"
 
 #include <spdlog/fmt/fmt.h>
 
