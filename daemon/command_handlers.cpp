@@ -174,7 +174,9 @@ void CommandHandlers::carry_out(const Json& request, Answer answer, std::int64_t
   if (name == "calibration") {
     allow_only(request, {"axes"});
     const bool of_z = is_of_z(request, axial_.has_value());
-    return answer(Reply{.fields = of_z ? axial_->sweep.progress() : calibration_.progress()});
+    Json fields = of_z ? axial_->sweep.progress() : calibration_.progress();
+    fields["session"] = stage_.session();  // runs are counted anew in each
+    return answer(Reply{.fields = std::move(fields)});
   }
   allow_only(request, {});
   if (name == "status") return answer(Reply{.fields = {{"status", status_()}}});

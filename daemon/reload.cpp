@@ -81,7 +81,9 @@ Reply Reload::compare() const {
   try {
     const config::Config files = with_curve(config::load(file_));
     for (const config::Option& option : config::options())
-      if (option.get(config_) != option.get(files)) differs.push_back(option.key);
+      if (option.get(config_) != option.get(files) ||
+          (std::string_view(option.key) == "axial.curve" && have_other_curves(config_, files)))
+        differs.push_back(option.key);
   } catch (const config::ConfigError& error) {
     throw CommandRefused{Refusal::Refused, error.what()};
   }

@@ -14,8 +14,8 @@
 
 #include "base/process/stop_signal.hpp"
 #include "clients/common/command_client.hpp"
-#include "clients/common/daemon_view.hpp"
-#include "clients/common/display.hpp"
+#include "clients/common/shown/daemon_view.hpp"
+#include "clients/common/shown/display.hpp"
 #include "clients/common/subscriber.hpp"
 #include "clients/demo/child_process.hpp"
 #include "clients/demo/claimed_folder.hpp"

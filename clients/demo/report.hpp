@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "clients/common/daemon_view.hpp"
+#include "clients/common/shown/daemon_view.hpp"
 #include "clients/demo/recording.hpp"
 #include "clients/demo/stalls.hpp"
 

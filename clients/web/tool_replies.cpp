@@ -2,11 +2,8 @@
 #include "clients/web/tool_replies.hpp"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <utility>
-
-#include "base/monotonic.hpp"
 #include "clients/web/json_response.hpp"
 
 namespace driftd::web {
@@ -45,35 +42,27 @@ std::string may_not_write(const clients::CannotWrite& error, const std::filesyst
       error.what(), config.string(), command);
 }
 
-void reload_written(Instance& instance, std::vector<std::string> lines, std::int64_t now_ns,
-                    const std::function<void(json said)>& done) {
-  instance.command(
-      {{"command", "reload"}}, {}, now_ns,
-      [lines = std::move(lines), done](unsigned, const json& reply) mutable {
-        const bool ok = flag_of(reply, "ok");
-        lines.push_back(ok ? "Taken over by driftd: " + text_of(reply, "text") + '.'
-                           : "Not taken over by driftd: " + text_of(reply, "error") + '.');
-        done({{"lines", lines}, {"restart", !ok}});  // which takes over what a reload cannot
-      });
+WrittenFiles write_values(const clients::CalibrationFile& file, const clients::KeyValues& values) {
+  const auto written = clients::write_calibration(file, values);
+  const bool restart = written && !clients::restart_keys(*written).empty();
+  const bool reloads = written && !restart;
+  return {clients::written_lines(file, values, written, !reloads), reloads, restart};
 }
 
-void check_taken_over(Instance& instance, json proposal, std::string_view keys,
-                      const std::function<void(Response)>& done) {
-  instance.command({{"command", "reload"}, {"check", true}}, {}, monotonic_ns(),
-                   [proposal = std::move(proposal), keys = std::string(keys), done](
-                       unsigned, const json& reply) mutable {
-                     const json differs = reply.value("differs", json::array());
-                     const bool waits = std::ranges::any_of(differs, [&keys](const json& key) {
-                       return key.is_string() && key.get<std::string>().starts_with(keys);
-                     });
-                     json& written = proposal["written"];
-                     if (waits && written["restart"] == false) {
-                       written["lines"].push_back(
-                           "Restart driftd: it does not go by them yet, as a reload was refused "
-                           "or not ordered.");
-                       written["restart"] = true;
-                     }
-                     done(json_response(200, proposal));
+void load_written(Instance& instance, const WrittenFiles& written, std::int64_t now_ns,
+                  const std::function<void(json said, const Loaded& loaded)>& done) {
+  spdlog::info("{}: {}", instance.name(), fmt::join(written.lines, " "));
+  if (!written.reloads) return done({{"lines", written.lines}, {"restart", written.restart}}, {});
+  instance.command({{"command", "reload"}}, {}, now_ns,
+                   [lines = written.lines, done](unsigned, const json& reply) mutable {
+                     const bool ok = flag_of(reply, "ok");
+                     const Loaded loaded = {
+                         ok ? "Taken over by driftd: " + text_of(reply, "text") + '.'
+                            : "Not taken over by driftd: " + text_of(reply, "error") + '.',
+                         ok};
+                     lines.push_back(loaded.sentence);
+                     done({{"lines", lines}, {"restart", !ok}},
+                          loaded);  // which takes over what a reload cannot
                    });
 }
 

@@ -8,7 +8,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "clients/common/calibration/written_words.hpp"
@@ -34,14 +33,25 @@ nlohmann::json part_of(const nlohmann::json& object, const char* name);
 std::string may_not_write(const clients::CannotWrite& error, const std::filesystem::path& config,
                           const std::string& command);
 
-/// Has the daemon read what was written. `done` is given {"lines":[...],"restart":true}: what is
-/// said of it, and whether it needs a restart.
-void reload_written(Instance& instance, std::vector<std::string> lines, std::int64_t now_ns,
-                    const std::function<void(nlohmann::json said)>& done);
+/// What was written beside the configuration.
+struct WrittenFiles {
+  std::vector<std::string> lines;  ///< a sentence each
+  bool reloads = false;            ///< driftd can take it over while it runs
+  bool restart = false;            ///< it does so at its start only, which `lines` say
+};
 
-/// What a proposal says to be written may still wait for a reload that driftd refused, or that
-/// nobody ordered. @param keys  of the options that it is about begin with this
-void check_taken_over(Instance& instance, nlohmann::json proposal, std::string_view keys,
-                      const std::function<void(Response)>& done);
+/// @throws std::exception why nothing was written
+WrittenFiles write_values(const clients::CalibrationFile& file, const clients::KeyValues& values);
+
+/// What came of the reload.
+struct Loaded {
+  std::string sentence;  ///< "": none was ordered
+  bool taken_over = false;
+};
+
+/// Has the daemon read what was written, where that is enough. `done` is given
+/// {"lines":[...],"restart":true}: what is said of it, and whether it needs a restart.
+void load_written(Instance& instance, const WrittenFiles& written, std::int64_t now_ns,
+                  const std::function<void(nlohmann::json said, const Loaded& loaded)>& done);
 
 }  // namespace driftd::web

@@ -74,7 +74,7 @@ const Tools::Choice Tools::kExposure = {
     [](const json& reply, const json&) { return clients::exposure_to_keep(reply); }};
 
 Tools::Tools(Instance& instance, Instance::Tell tell)
-    : instance_(instance), axial_(instance), tell_(std::move(tell)) {}
+    : instance_(instance), stage_(instance), axial_(instance), tell_(std::move(tell)) {}
 
 Tools::~Tools() {
   job_.reset();
@@ -86,11 +86,11 @@ void Tools::use(const json& asked, const std::string& forbidden, std::int64_t no
                 const Done& done) {
   const std::string tool = text_of(asked, "tool");
   const std::string why_not = forbidden.empty() ? instance_.why_observe() : forbidden;
-  if (tool == "proposal") return propose(asked, why_not, now_ns, done);
+  if (tool == "proposal") return stage_.propose(asked, why_not, now_ns, done);
   if (tool == "proposal_z") return axial_.propose(asked, why_not, now_ns, done);
   if (tool == "snapshot") return give_snapshot(now_ns, done);
   if (!why_not.empty()) return done(refusal(why_not));
-  if (tool == "write_stage") return write_stage(asked, now_ns, done);
+  if (tool == "write_stage") return stage_.write(asked, now_ns, done);
   if (tool == "write_z") return axial_.write(asked, now_ns, done);
   if (tool == "write_camera") return write_camera(now_ns, done);
   if (tool == "write_markers" || tool == "write_exposure")
@@ -109,104 +109,13 @@ void Tools::use(const json& asked, const std::string& forbidden, std::int64_t no
   done({.status = 400, .body = "there is no such tool\n"});
 }
 
-// --- the stage's calibration ---
-
-/// Whether it can be written is tried by writing: only for who may.
-json Tools::proposal_of(const json& word, bool stage_is_right, const std::string& why_not) const {
-  json proposal = {{"ok", true}, {"run", word.value("run", json())}};
-  try {
-    const clients::StageCalibration found = clients::read_calibration(word.at("result"));
-    const auto question = clients::pixel_size_question(found);
-    const auto pixel = stage_is_right ? question : std::nullopt;
-    proposal["findings"] = clients::findings(found);
-    proposal["question"] = question ? json(clients::question_lines(*question)) : json();
-    proposal["lines"] = clients::proposal_lines(found, clients::proposed_values(found, pixel));
-    proposal["problem"] = why_not;
-    const fs::path config = instance_.file();
-    if (written_.is_object() && written_["run"] == proposal["run"] &&
-        written_["session"] == instance_.session()) {
-      proposal["written"] = written_["said"];
-    } else if (!config.empty()) {  // by the driftd-web before, or by hand
-      const auto kept = clients::kept_already(
-          clients::calibration_file(config, clients::kStageFile, kBy, instance_.status()), found);
-      if (kept) proposal["written"] = {{"lines", kept->lines}, {"restart", kept->restart}};
-    }
-    if (proposal.contains("written") || !why_not.empty()) return proposal;
-    if (config.empty())
-      throw std::runtime_error(std::string(kNoFile) + ": driftctl --config FILE calibrate --write");
-    const auto file =
-        clients::checked_calibration_file(config, clients::kStageFile, kBy, instance_.status());
-    proposal["file"] = file.path().string();
-    clients::values_to_write(config, found, pixel);
-  } catch (const clients::CannotWrite& error) {
-    proposal["problem"] =
-        may_not_write(error, instance_.file(), "calibrate") + "; it calibrates again first";
-  } catch (const std::exception& error) {
-    proposal["problem"] = error.what();
-  }
-  return proposal;
-}
-
-void Tools::propose(const json& asked, const std::string& why_not, std::int64_t now_ns,
-                    const Done& done) {
-  const bool stage_is_right = flag_of(asked, "stage_is_right");
-  instance_.command({{"command", "calibration"}}, {}, now_ns,
-                    [this, stage_is_right, why_not, done](unsigned status, const json& word) {
-                      if (status != 200 || !flag_of(word, "ok"))
-                        return done(json_response(status, word));
-                      if (text_of(word, "phase") != "done")
-                        return done(refusal("no calibration has found anything yet"));
-                      json proposal = proposal_of(word, stage_is_right, why_not);
-                      if (!proposal.contains("written") || !why_not.empty())
-                        return done(json_response(200, proposal));
-                      check_taken_over(instance_, std::move(proposal), "stage.", done);
-                    });
-}
-
-void Tools::write_stage(const json& asked, std::int64_t now_ns, const Done& done) {
-  const json run = asked.value("run", json());
-  const bool stage_is_right = flag_of(asked, "stage_is_right");
-  instance_.command(
-      {{"command", "calibration"}}, {}, now_ns,
-      [this, run, stage_is_right, done](unsigned status, const json& word) {
-        if (status != 200 || !flag_of(word, "ok")) return done(json_response(status, word));
-        if (text_of(word, "phase") != "done" || word.value("run", json()) != run)
-          return done(refusal("this is not the last calibration any more; nothing was written"));
-        const json now = proposal_of(word, stage_is_right, instance_.why_observe());
-        if (const std::string problem = text_of(now, "problem"); !problem.empty())
-          return done(refusal(problem));
-        if (now.contains("written"))
-          return done(refusal("this calibration is written already; nothing was written"));
-        try {
-          const auto found = clients::read_calibration(word.at("result"));
-          const fs::path config = instance_.file();
-          const auto file = clients::checked_calibration_file(config, clients::kStageFile, kBy,
-                                                              instance_.status());
-          const auto pixel = stage_is_right ? clients::pixel_size_question(found) : std::nullopt;
-          have_it_loaded(file, clients::values_to_write(config, found, pixel), monotonic_ns(),
-                         [this, run, of = instance_.session(), done](json said) {
-                           written_ = {{"run", run}, {"session", of}, {"said", said}};
-                           done(answer_of(std::move(said)));
-                         });
-        } catch (const std::exception& error) {
-          done(refusal(error.what()));
-        }
-      });
-}
-
-/// Writes, and has the daemon read it where it does so while it runs.
-void Tools::have_it_loaded(const clients::CalibrationFile& file, const KeyValues& values,
-                           std::int64_t now_ns, const Loaded& done) {
-  const auto written = clients::write_calibration(file, values);
-  const bool restart = written && !clients::restart_keys(*written).empty();
-  const bool reloads = written && !restart;
-  std::vector<std::string> lines = clients::written_lines(file, values, written, !reloads);
-  spdlog::info("{}: {}", instance_.name(), fmt::join(lines, " "));
-  if (!reloads) return done({{"lines", lines}, {"restart", restart}});
-  reload_written(instance_, std::move(lines), now_ns, done);
-}
-
 // --- the camera's, and what somebody chose ---
+
+void Tools::write_and_load(const clients::CalibrationFile& file, const KeyValues& values,
+                           std::int64_t now_ns, const Done& done) {
+  load_written(instance_, write_values(file, values), now_ns,
+               [done](json said, const Loaded&) { done(answer_of(std::move(said))); });
+}
 
 /// What `write` has to be given, or why nothing is written.
 /// @param command  of driftctl, which does the same for who may
@@ -243,9 +152,9 @@ void Tools::write_camera(std::int64_t now_ns, const Done& done) {
     if (text_of(camera_, "camera") != text_of(part_of(instance_.status(), "camera"), "description"))
       throw std::runtime_error("driftd has another camera now; nothing was written");
     check_gain();
-    have_it_loaded(
+    write_and_load(
         clients::checked_calibration_file(config, clients::kCameraFile, kBy, instance_.status()),
-        camera_values(camera_), now_ns, [done](json said) { done(answer_of(std::move(said))); });
+        camera_values(camera_), now_ns, done);
   });
 }
 
@@ -263,9 +172,8 @@ void Tools::write_choice(const Choice& choice, std::int64_t now_ns, const Done& 
                               const json now = part_of(word, "status");
                               const clients::CalibrationFile file = choice.file(config, kBy, now);
                               clients::check_to_write(file, now);
-                              have_it_loaded(
-                                  file, choice.values(chosen, now), monotonic_ns(),
-                                  [done](json said) { done(answer_of(std::move(said))); });
+                              write_and_load(file, choice.values(chosen, now), monotonic_ns(),
+                                             done);
                             });
                           });
                     });

@@ -20,6 +20,7 @@
 #include "clients/web/instance.hpp"
 #include "clients/web/program.hpp"
 #include "clients/web/server.hpp"
+#include "clients/web/stage_proposal.hpp"
 
 namespace driftd::web {
 
@@ -51,12 +52,6 @@ class Tools {
     std::filesystem::path result;   ///< a file that it makes; empty: what it prints
   };
 
-  void propose(const nlohmann::json& asked, const std::string& why_not, std::int64_t now_ns,
-               const Done& done);
-  /// @param why_not  this visitor may not act; "": they may
-  nlohmann::json proposal_of(const nlohmann::json& word, bool stage_is_right,
-                             const std::string& why_not) const;
-  void write_stage(const nlohmann::json& asked, std::int64_t now_ns, const Done& done);
   void write_camera(std::int64_t now_ns, const Done& done);
   /// What somebody chose of the running daemon (clients/common/kept_choice.hpp).
   struct Choice {
@@ -70,10 +65,9 @@ class Tools {
   void write_or_refuse(const std::string& command, const Done& done,
                        const std::function<void(const std::filesystem::path& config)>& write);
   void check_gain() const;
-  /// Given {"lines":[...],"restart":true}: what is said of it, and whether it needs one.
-  using Loaded = std::function<void(nlohmann::json said)>;
-  void have_it_loaded(const clients::CalibrationFile& file, const clients::KeyValues& values,
-                      std::int64_t now_ns, const Loaded& done);
+  /// Has the daemon read it, too, where it does so while it runs.
+  void write_and_load(const clients::CalibrationFile& file, const clients::KeyValues& values,
+                      std::int64_t now_ns, const Done& done);
   void give_snapshot(std::int64_t now_ns, const Done& done);
   void ask_snapshot(std::int64_t now_ns);
   void start(const nlohmann::json& asked, std::int64_t now_ns, const Done& done);
@@ -83,6 +77,7 @@ class Tools {
   void end_job(bool on_time);
 
   Instance& instance_;
+  StageProposal stage_;
   AxialProposal axial_;
   Instance::Tell tell_;
   std::unique_ptr<Job> job_;
@@ -92,7 +87,6 @@ class Tools {
   };
   std::map<std::string, Told> told_;  ///< the last of each tool
   nlohmann::json camera_;             ///< what its calibration found last
-  nlohmann::json written_;            ///< of the stage: its run and what was said; or null
   std::string report_;                ///< a page
   std::filesystem::path folder_;      ///< for what driftctl writes; empty: none yet
   std::int64_t told_ns_ = 0, snapshot_ns_ = 0;

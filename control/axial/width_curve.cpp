@@ -142,7 +142,7 @@ void WidthCurve::find_range(Range within) {
     range_ = {turns[i], turns[i + 1]};
   }
   if (!(most > 0))
-    throw WidthCurveError(astigmatic ? "sigma_x and sigma_y of the curve cross nowhere"
+    throw WidthCurveError(astigmatic ? "the widths of the curve along x and y cross nowhere"
                                      : "the width of the curve is the same everywhere");
   stretch_ = range_;
   if (astigmatic) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/process/realtime.hpp"
+#include "daemon/status/cure.hpp"
 
 namespace driftd::daemon {
 
@@ -123,7 +124,7 @@ std::string RunningCalibration::reason_of(const StageRun& run) const {
     case CalibrationEnd::Unlocked:
       return "it was ended by `unlock`";
     case CalibrationEnd::MarkersChanged:
-      return "the markers were replaced by others";
+      return "the markers were replaced by others meanwhile: calibrate again";
     case CalibrationEnd::TooOld:
       return "frames came too old: is the machine or the network too busy?";
     case CalibrationEnd::NotBack:
@@ -132,12 +133,13 @@ std::string RunningCalibration::reason_of(const StageRun& run) const {
       return "corrections did not leave in time: is the machine too busy?";
     case CalibrationEnd::StageReports:
       return fmt::format("{} {}", driver,
-                         run.stage_says() == control::StageSays::Silent ? "went silent"
+                         run.stage_says() == control::StageSays::Silent
+                             ? "went silent: has it ended?"
                          : run.stage_says() == control::StageSays::Limit
-                             ? "reported that the stage is at a limit"
-                             : "reported an error");
+                             ? "reported that the stage is at a limit: begin farther from its end"
+                             : "reported an error: `driftctl status` shows it");
     case CalibrationEnd::NoFrames:
-      return "no frames came";
+      return std::string("no frames came: ") + kSeeCamera;
     case CalibrationEnd::NoRoom: {
       const double range_nm =
           is_axial() ? config_.axial.range_limit_nm : config_.control.range_limit_nm;
@@ -150,7 +152,8 @@ std::string RunningCalibration::reason_of(const StageRun& run) const {
           section, range_nm, section, travel_nm);
     }
     case CalibrationEnd::Fault:
-      return is_axial() ? "the lock of z went to `fault`" : "the daemon went to `fault`";
+      return is_axial() ? "the lock of z went to `fault`: the log says why, then `driftctl reset`"
+                        : "the daemon went to `fault`: the log says why, then `driftctl reset`";
     case CalibrationEnd::MarkersLost:
     case CalibrationEnd::MovedTooFar:
     case CalibrationEnd::SampleMoved:

@@ -46,21 +46,17 @@ bool is_place_note(const std::string& note) {
 std::string to_text(const SavedPlace& place) {
   json body = to_json(place.seen);
   body["note"] = place.note;
-  return sealed(body.dump(1, ' ', false, json::error_handler_t::replace) + "\n", kPlaceSeal);
+  return sealed_json(body, kPlaceSeal);
 }
 
 SavedPlace read_saved_place(const std::string& text) {
-  const std::string sealed_body = unsealed(text, kPlaceSeal);
-  try {
-    const json body = json::parse(sealed_body);
+  return read_sealed(text, kPlaceSeal, [](const json& body) {
     SavedPlace place{.note = body.at("note").get<std::string>(), .seen = saved_lock_of(body)};
     if (!is_place_note(place.note))
       throw StateError(
           fmt::format("its note is not one line of at most {} bytes", kLongestPlaceNote));
     return place;
-  } catch (const json::exception& error) {
-    throw StateError(std::string("it is not as this version writes it: ") + error.what());
-  }
+  });
 }
 
 std::string when_of(const SavedPlace& place) {

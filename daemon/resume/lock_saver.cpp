@@ -38,10 +38,10 @@ std::uint64_t hash_with(std::uint64_t hash, double value) noexcept {
 
 }  // namespace
 
-std::filesystem::path lock_file(const config::Config& config) {
+std::filesystem::path state_file(const config::Config& config, const std::string& kind) {
   const std::filesystem::path folder = state_directory();
   if (folder.empty()) return {};
-  std::string name = "lock-";
+  std::string name = kind + '-';
   for (const char c : config.wire.commands.front()) {
     if (is_plain(c))
       name += c;
@@ -49,6 +49,10 @@ std::filesystem::path lock_file(const config::Config& config) {
       name += '-';
   }
   return folder / (name + ".state");
+}
+
+std::filesystem::path lock_file(const config::Config& config) {
+  return state_file(config, "lock");
 }
 
 std::map<std::string, std::string> meaning_of(const config::Config& config,

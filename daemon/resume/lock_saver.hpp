@@ -25,8 +25,11 @@
 
 namespace driftd::daemon {
 
-/// The file of the daemon with this configuration, in the state directory: one for each endpoint of
-/// commands, so that two daemons may use the same one. Empty: there is no state directory.
+/// KIND-ENDPOINT.state of the daemon with this configuration, in the state directory: one for each
+/// endpoint of commands, so that two daemons may use the same one. Empty: there is no state
+/// directory.
+std::filesystem::path state_file(const config::Config& config, const std::string& kind);
+/// That of its lock.
 std::filesystem::path lock_file(const config::Config& config);
 /// Makes SavedLock::meaning.
 std::map<std::string, std::string> meaning_of(const config::Config& config,

@@ -260,8 +260,11 @@ json to_json(const SavedLock& lock) {
 }
 
 std::string to_text(const SavedLock& lock) {
-  return sealed(to_json(lock).dump(1, ' ', false, json::error_handler_t::replace) + "\n",
-                lock.of_z_alone ? kAxialSeal : kLockSeal);
+  return sealed_json(to_json(lock), lock.of_z_alone ? kAxialSeal : kLockSeal);
+}
+
+std::string sealed_json(const json& body, const Seal& seal) {
+  return sealed(body.dump(1, ' ', false, json::error_handler_t::replace) + "\n", seal);
 }
 
 std::string sealed(std::string_view body, const Seal& seal) {
@@ -289,12 +292,8 @@ std::string unsealed(const std::string& text, const Seal& seal) {
 
 SavedLock read_saved_lock(const std::string& text) {
   const bool of_z_alone = text.starts_with(fmt::format("{} ", kAxialSeal.name));
-  const std::string body = unsealed(text, of_z_alone ? kAxialSeal : kLockSeal);
-  try {
-    return saved_lock_of(json::parse(body), of_z_alone);
-  } catch (const json::exception& error) {
-    throw StateError(std::string("it is not as this version writes it: ") + error.what());
-  }
+  return read_sealed(text, of_z_alone ? kAxialSeal : kLockSeal,
+                     [of_z_alone](const json& body) { return saved_lock_of(body, of_z_alone); });
 }
 
 }  // namespace driftd::daemon

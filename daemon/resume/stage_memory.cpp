@@ -34,13 +34,6 @@ void check_stretch(const control::ImageToStage& m) {
                   m.b, m.c, m.d, kStretchOfAStage));
 }
 
-/// Beside the lock's: stage-ENDPOINT.state.
-std::filesystem::path stage_file(const config::Config& config) {
-  const std::filesystem::path lock = lock_file(config);
-  if (lock.empty()) return {};
-  return lock.parent_path() / ("stage" + lock.filename().string().substr(4));
-}
-
 }  // namespace
 
 std::string to_text(const SavedStageKnowledge& saved) {
@@ -57,14 +50,12 @@ std::string to_text(const SavedStageKnowledge& saved) {
                      {"waiting_us", saved.knowledge.waiting_us},
                      {"other_matrix", saved.knowledge.other_matrix},
                      {"other_response", saved.knowledge.other_response}};
-  return sealed(body.dump(1, ' ', false, json::error_handler_t::replace) + "\n", kStageSeal);
+  return sealed_json(body, kStageSeal);
 }
 
 SavedStageKnowledge read_stage_knowledge(const std::string& text) {
   constexpr double kMostUs = 1e6, kMostHz = 1e4;
-  const std::string unpacked = unsealed(text, kStageSeal);
-  try {
-    const json body = json::parse(unpacked);
+  return read_sealed(text, kStageSeal, [](const json& body) {
     const auto m = body.at("image_to_stage").get<std::array<double, 4>>();
     SavedStageKnowledge saved;
     saved.meaning = body.at("meaning").get<std::map<std::string, std::string>>();
@@ -81,9 +72,7 @@ SavedStageKnowledge read_stage_knowledge(const std::string& text) {
     saved.knowledge.other_matrix = body.at("other_matrix").get<bool>();
     saved.knowledge.other_response = body.at("other_response").get<bool>();
     return saved;
-  } catch (const json::exception& error) {
-    throw StateError(std::string("it is not as this version writes it: ") + error.what());
-  }
+  });
 }
 
 StageMemory::StageMemory(const config::Config& config, CameraWatch& camera, LoopControl& loop,
@@ -91,7 +80,7 @@ StageMemory::StageMemory(const config::Config& config, CameraWatch& camera, Loop
     : config_(config), camera_(camera), loop_(loop), stage_(stage), events_(events) {}
 
 void StageMemory::recall() {
-  const std::filesystem::path file = stage_file(config_);
+  const std::filesystem::path file = state_file(config_, "stage");
   if (is_recording(config_) || file.empty() ||
       config_.stage.acquaint == control::AcquaintWhen::Never)
     return;

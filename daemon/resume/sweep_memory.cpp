@@ -18,11 +18,8 @@ using Level = EventLog::Level;
 
 constexpr Seal kSweepSeal{"driftd-axial-sweep", "a calibration of z"};
 
-/// Beside the lock's: sweep-ENDPOINT.state.
 std::filesystem::path sweep_file(const config::Config& config) {
-  const std::filesystem::path lock = lock_file(config);
-  if (lock.empty()) return {};
-  return lock.parent_path() / ("sweep" + lock.filename().string().substr(4));
+  return state_file(config, "sweep");
 }
 
 }  // namespace
@@ -32,22 +29,18 @@ std::string to_text(const SavedSweep& saved) {
   body["total_nm"] = saved.total_nm;
   body["driver"] = saved.driver;
   if (saved.start_nm) body["start_nm"] = *saved.start_nm;
-  return sealed(body.dump(1, ' ', false, json::error_handler_t::replace) + "\n", kSweepSeal);
+  return sealed_json(body, kSweepSeal);
 }
 
 SavedSweep read_saved_sweep(const std::string& text) {
-  const std::string unpacked = unsealed(text, kSweepSeal);
-  try {
-    const json body = json::parse(unpacked);
+  return read_sealed(text, kSweepSeal, [](const json& body) {
     SavedSweep saved{.time = saved_time_of(body),
                      .total_nm = body.at("total_nm").get<double>(),
                      .start_nm = std::nullopt,
                      .driver = body.at("driver").get<std::string>()};
     if (body.contains("start_nm")) saved.start_nm = body.at("start_nm").get<double>();
     return saved;
-  } catch (const json::exception& error) {
-    throw StateError(std::string("it is not as this version writes it: ") + error.what());
-  }
+  });
 }
 
 void SweepMemory::recall() {

@@ -73,6 +73,8 @@ class StageChannel {
   /// Notices silence, and what does not fit the configuration.
   void turn(std::int64_t now_ns);
 
+  /// This daemon's: another one after each start.
+  const std::string& session() const noexcept { return session_; }
   /// The driver's newest; none while there is none.
   const std::optional<StageReport>& report() const noexcept { return report_; }
   /// Why a lock might move nothing, for people; empty: the driver says that the stage is ready.

@@ -175,7 +175,8 @@ std::string cure_of(const LockTrouble& t) {
     case LockState::Lost:
       return of_loss(t);
     case LockState::Fault:
-      return "the log says what failed; `driftctl reset`, then lock again";
+      return t.of_z ? "the log says what failed; `driftctl reset`, then `driftctl lock --axes z`"
+                    : "the log says what failed; `driftctl reset`, then lock again";
     case LockState::Idle:
       if (!t.while_idle.empty()) return t.while_idle;
       if (!t.at_start.empty()) return "lock.at_start waits: " + t.at_start;

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <span>
 
-#include "clients/common/daemon_view.hpp"
 #include "clients/common/plain.hpp"
+#include "clients/common/shown/daemon_view.hpp"
 #include "clients/exporter/daemon_watch.hpp"
 #include "clients/exporter/metrics.hpp"
 #include "clients/stage/correction.hpp"

@@ -52,6 +52,10 @@ class ToolsCase(unittest.TestCase):
         self.assertEqual(status, 200, reply)
         return reply
 
+    def write(self, tool: str, run: int, **fields):
+        """Of this daemon's run."""
+        return self.use(tool, run=run, session=self.rig.client.request("calibration")[0]["session"], **fields)
+
     def drop_in(self, name: str = "stage-calibration.yaml") -> pathlib.Path:
         return self.rig.folder / "driftd.yaml.d" / name
 
@@ -110,10 +114,12 @@ class Tools(ToolsCase):
         self.assertIn("optics.pixel_size_nm", "\n".join(right["lines"]))
         self.assertFalse(self.drop_in().exists())
         # Not what nobody has seen.
-        self.assertIn("not the last calibration", self.use("write_stage", run=2)["error"])
+        self.assertIn("not the last calibration", self.write("write_stage", run=2)["error"])
+        self.assertIn("`session` is missing", self.use("write_stage", run=1)["error"])
+        self.assertIn("not the last calibration", self.use("write_stage", run=1, session="0" * 16)["error"])
         self.assertFalse(self.drop_in().exists())
         self.assertNotIn("restart", proposal)
-        written = self.use("write_stage", run=1)
+        written = self.write("write_stage", run=1)
         self.assertEqual((written["ok"], written["restart"]), (True, False), written)
         self.assertEqual(written["lines"], [f"Written to {self.drop_in()}.",
                                             f"Taken over by driftd: {self.file} with stage-calibration.yaml."])
@@ -133,25 +139,25 @@ class Tools(ToolsCase):
         self.calibrate(seconds=5)
         folder = self.drop_in().parent
         folder.symlink_to("/sys/class")  # where not even root may write
-        refused = self.use("write_stage", run=1)
+        refused = self.write("write_stage", run=1)
         self.assertRegex(refused["error"], f"may not write there: .*{folder}.* Run `driftctl --config {self.file} calibrate --write`")
         self.assertEqual(self.use("proposal")["problem"], refused["error"])
         folder.unlink()
         self.rig.config(**{**IGNORANT, "stage": {**IGNORANT["stage"], "delay_us": 1234}})  # edited meanwhile
-        refused = self.use("write_stage", run=1)
+        refused = self.write("write_stage", run=1)
         self.assertIn("is not what driftd runs with: stage.delay_us is 1234 there and 1000 in driftd", refused["error"])
         self.assertFalse(folder.exists())
 
     def test_what_was_written_is_known_by_another_driftd_web(self):
         self.start("--operate")
         self.calibrate(seconds=5)
-        self.use("write_stage", run=1)
+        self.write("write_stage", run=1)
         written = self.drop_in().read_bytes()
         self.restart_web()
         proposal = self.use("proposal")
         self.assertEqual((proposal["problem"], proposal["written"]),
                          ("", {"lines": [f"{self.file} has these values already."], "restart": False}))
-        self.assertIn("written already", self.use("write_stage", run=1)["error"])
+        self.assertIn("written already", self.write("write_stage", run=1)["error"])
         self.assertEqual(self.drop_in().read_bytes(), written)
         # The other explanation of the same matrix: driftd has taken over neither.
         self.drop_in().unlink()
@@ -163,9 +169,20 @@ class Tools(ToolsCase):
         self.while_time_passes(lambda: self.rig.client.request("reload"))  # it goes by the first ones again
         self.while_time_passes(lambda: self.rig.client.exposure(exposure_us=600))
         self.assertTrue(self.use("write_exposure")["restart"])
-        told = self.use("write_stage", run=1)
+        told = self.write("write_stage", run=1)
         self.assertRegex(told["lines"][1], "^Not taken over by driftd: .*camera.exposure_us")
         self.assertTrue(told["restart"])
+        self.assertEqual(self.use("proposal")["written"], {"lines": told["lines"], "restart": True})
+        exposure = self.drop_in("exposure.yaml").read_bytes()
+        self.drop_in("exposure.yaml").unlink()
+        self.while_time_passes(lambda: self.rig.client.request("reload"))
+        self.assertEqual(self.use("proposal")["written"], {"lines": [told["lines"][0], "Taken over by driftd since."], "restart": False})
+        # And back.
+        stage = self.drop_in().read_bytes()
+        self.drop_in().unlink()
+        self.while_time_passes(lambda: self.rig.client.request("reload"))
+        self.drop_in().write_bytes(stage)
+        self.drop_in("exposure.yaml").write_bytes(exposure)
         self.restart_web()  # which knows of no reload that was refused
         waits = self.use("proposal")["written"]
         self.assertEqual((waits["lines"][0], waits["restart"]), (f"{self.file} has these values already.", True))
@@ -173,7 +190,7 @@ class Tools(ToolsCase):
         for one in self.drop_in().parent.iterdir():
             one.unlink()
         self.restart_web()
-        told = self.use("write_stage", run=1, stage_is_right=True)
+        told = self.write("write_stage", run=1, stage_is_right=True)
         self.assertEqual((told["ok"], told["restart"]), (True, True), told)
         self.restart_web()
         for stage_is_right in (False, True):

@@ -108,34 +108,6 @@ void check_values(const CalibrationFile& file, const KeyValues& values,
   }
 }
 
-/// What is to be written, and the method and gain that the sweep was made with, are as they were.
-/// @throws std::runtime_error naming all that are not
-void check_not_edited(const CalibrationFile& file, const config::Config& before,
-                      const nlohmann::json& result, const KeyValues& values) {
-  const config::Config now = config::load(file.config);
-  std::vector<std::string> keys = {"axial.method", "axial.stage.gain"};
-  for (const auto& [key, value] : values)
-    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
-  std::vector<std::string> edited;
-  for (const std::string& key : keys) {
-    const config::Option& option = *config::find_option(key);
-    const std::string was = to_yaml(option, option.get(before)),
-                      is = to_yaml(option, option.get(now));
-    if (was != is) edited.push_back(fmt::format("{} from {} to {}", key, was, is));
-  }
-  if (!edited.empty())
-    throw std::runtime_error(
-        fmt::format("{} was edited while the sweep was made, {}: nothing was written over it. "
-                    "Reload driftd and sweep again, or take the change back",
-                    file.config.string(), fmt::join(edited, ", ")));
-  const auto swept_with = result.at("stage_gain").get<double>();
-  if (now.axial_stage.gain != swept_with)
-    throw std::runtime_error(
-        fmt::format("{} has an axial.stage.gain of {:g}, and driftd made the sweep with {:g}: "
-                    "nothing was written over it. Reload driftd and sweep again",
-                    file.config.string(), now.axial_stage.gain, swept_with));
-}
-
 }  // namespace
 
 void check_curve_writable(const CalibrationFile& file, const fs::path& curve) {
@@ -162,12 +134,51 @@ KeyValues sweep_values(const fs::path& config, const nlohmann::json& result,
   return axial_values(result, beside ? curve.filename().string() : curve.string());
 }
 
-bool sweep_is_kept(const CalibrationFile& file, const nlohmann::json& result) {
+std::optional<KeptSweep> kept_sweep(const CalibrationFile& file, const nlohmann::json& result) {
   const std::string curve = curve_texts(result).curve;
   KeyValues values = axial_values(result, "");
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : values) keys.push_back(key);
   std::erase_if(values, [](const auto& value) { return value.first == "axial.curve"; });
-  return (curve.empty() || content_of(config::load(file.config).axial.curve) == curve) &&
-         is_configured(file, values);
+  if ((curve.empty() || content_of(config::load(file.config).axial.curve) == curve) &&
+      is_configured(file, values))
+    return KeptSweep{fmt::format("{} has {}these values already.", file.config.string(),
+                                 curve.empty() ? "" : "this curve and "),
+                     keys};
+  const auto by_curve = result.find("gain_by_curve");
+  if (by_curve == result.end() || by_curve->is_null()) return std::nullopt;
+  const KeyValues gain = gain_by_curve(result);
+  if (gain.front().second == values.back().second || !is_configured(file, gain))
+    return std::nullopt;
+  return KeptSweep{fmt::format("{} has the gain by the curve until now already: {} {}.",
+                               file.config.string(), gain.front().first, gain.front().second),
+                   {gain.front().first}};
+}
+
+void check_not_edited(const CalibrationFile& file, const config::Config& before,
+                      const nlohmann::json& result, const fs::path& curve) {
+  const config::Config now = config::load(file.config);
+  std::vector<std::string> keys = {"axial.method", "axial.stage.gain"};
+  for (const auto& [key, value] : sweep_values(file.config, result, curve))
+    if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  std::vector<std::string> edited;
+  for (const std::string& key : keys) {
+    const config::Option& option = *config::find_option(key);
+    const std::string was = to_yaml(option, option.get(before)),
+                      is = to_yaml(option, option.get(now));
+    if (was != is) edited.push_back(fmt::format("{} from {} to {}", key, was, is));
+  }
+  if (!edited.empty())
+    throw std::runtime_error(
+        fmt::format("{} was edited while the sweep was made, {}: nothing was written over it. "
+                    "Reload driftd and sweep again, or take the change back",
+                    file.config.string(), fmt::join(edited, ", ")));
+  const auto swept_with = result.at("stage_gain").get<double>();
+  if (now.axial_stage.gain != swept_with)
+    throw std::runtime_error(
+        fmt::format("{} has an axial.stage.gain of {:g}, and driftd made the sweep with {:g}: "
+                    "nothing was written over it. Reload driftd and sweep again",
+                    file.config.string(), now.axial_stage.gain, swept_with));
 }
 
 WrittenSweep write_sweep(const CalibrationFile& file, const config::Config& before,
@@ -175,7 +186,7 @@ WrittenSweep write_sweep(const CalibrationFile& file, const config::Config& befo
   const CurveTexts texts = curve_texts(result);
   const bool has_curve = !curve.empty() && !texts.curve.empty();
   const KeyValues values = sweep_values(file.config, result, curve);
-  check_not_edited(file, before, result, values);
+  check_not_edited(file, before, result, curve);
   Replaced replaced(file.config);
   try {
     if (has_curve) {

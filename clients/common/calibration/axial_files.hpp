@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,20 @@ void check_curve_writable(const CalibrationFile& file, const std::filesystem::pa
 KeyValues sweep_values(const std::filesystem::path& config, const nlohmann::json& result,
                        const std::filesystem::path& curve);
 
-/// Whether the configuration has the values of this sweep, and its curve in whichever file.
-/// @throws as is_configured()
-bool sweep_is_kept(const CalibrationFile& file, const nlohmann::json& result);
+/// What the configuration has of a sweep already.
+struct KeptSweep {
+  std::string line;  ///< which, for people
+  std::vector<std::string> keys;
+};
+/// Its curve, in whichever file, and its values; or the gain by the curve until now, where that is
+/// another one than it was swept with. @throws as is_configured()
+std::optional<KeptSweep> kept_sweep(const CalibrationFile& file, const nlohmann::json& result);
+
+/// What is to be written, and the method and gain that the sweep was made with, are as they were.
+/// @param before, curve  as write_sweep() takes them
+/// @throws std::runtime_error naming all that are not, with what helps
+void check_not_edited(const CalibrationFile& file, const config::Config& before,
+                      const nlohmann::json& result, const std::filesystem::path& curve);
 
 struct WrittenSweep {
   std::vector<std::string> lines;  ///< what was written where, a sentence each

@@ -63,11 +63,13 @@ std::optional<Kept> kept_already(const CalibrationFile& file, const StageCalibra
   for (const auto& pixel : {std::optional<PixelSizeQuestion>(), pixel_size_question(calibration)}) {
     const KeyValues values = values_to_keep(calibration, pixel);
     if (values.empty() || !is_configured(file, values)) continue;
-    std::vector<std::string> at_start;
-    for (const auto& [key, value] : values)
+    std::vector<std::string> keys, at_start;
+    for (const auto& [key, value] : values) keys.push_back(key);
+    for (const std::string& key : keys)
       if (config::find_option(key)->rules.reload == config::Reload::Restart)
         at_start.push_back(key);
     Kept kept{{fmt::format("{} has these values already.", file.config.string())},
+              std::move(keys),
               !at_start.empty()};
     if (kept.restart) kept.lines.push_back(loading_of(at_start));
     return kept;

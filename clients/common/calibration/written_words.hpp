@@ -45,7 +45,7 @@ KeyValues values_to_write(const std::filesystem::path& config, const StageCalibr
 
 /// What is told of a calibration whose values the configuration has.
 struct Kept {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines, keys;
   bool restart;  ///< some of them driftd takes over at its start only
 };
 /// Whether the configuration has what the calibration proposes, by either explanation of the

@@ -15,7 +15,7 @@
 
 #include "base/counted.hpp"
 #include "clients/common/calibration/written_words.hpp"
-#include "clients/common/daemon_view.hpp"
+#include "clients/common/shown/daemon_view.hpp"
 #include "clients/driftctl/commands/question.hpp"
 #include "clients/driftctl/commands/write_calibration.hpp"
 

@@ -21,7 +21,7 @@
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
 #include "clients/common/axial_lock.hpp"
-#include "clients/common/daemon_view.hpp"
+#include "clients/common/shown/lock_lines.hpp"
 #include "clients/driftctl/commands/lock.hpp"
 #include "control/lock/set_point.hpp"
 

@@ -12,9 +12,9 @@
 #include "base/monotonic.hpp"
 #include "base/process/option_range.hpp"
 #include "base/process/stop_signal.hpp"
-#include "clients/common/daemon_view.hpp"
-#include "clients/common/display.hpp"
 #include "clients/common/plain.hpp"
+#include "clients/common/shown/daemon_view.hpp"
+#include "clients/common/shown/display.hpp"
 #include "clients/common/subscriber.hpp"
 
 namespace driftd::clients {

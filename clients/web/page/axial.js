@@ -66,6 +66,9 @@ export class AxialCalibration {
     if (this.offered_) await this.watch_.ask();
   }
 
+  /** What of it is written, or taken over, may be otherwise by now. */
+  again() { void this.proposal_.again(); }
+
   see_(reply) {
     setText($("z-calibration-text"), progressOf(reply));
     const bar = $("z-calibration-progress");

@@ -30,6 +30,7 @@ const kClockWentBack_s = 10;
 /** Series of the rings. */
 const kSeries = { drift: 0, correction: 2, residual: 4, in_lock: 6, z: 7, correction_z: 8 };
 const kSeriesCount = 9;
+const kReloads = ["configuration_reloaded", "configuration_rejected"];
 const kZ = (series) => ({ series, name: "z", colour: "z" });
 const kPair = (first) => [{ series: first, name: "x", colour: "x" }, { series: first + 1, name: "y", colour: "y" }];
 
@@ -219,6 +220,13 @@ class Page {
       void this.calibration.ask();
       void this.axial.ask();
     }
+    if (events.some(({ code }) => kReloads.includes(code))) this.askProposals_();
+  }
+
+  /** Whether what they propose is written, and taken over. */
+  askProposals_() {
+    void this.proposal.again();
+    this.axial.again();
   }
 
   takeAdvice_(advice) {
@@ -352,7 +360,10 @@ class Page {
     });
     $("instance").addEventListener("change", (event) => this.choose_(event.target.value));
     $("spectrum").addEventListener("toggle", () => this.tellWants_());
-    document.addEventListener("visibilitychange", () => this.tellWants_());
+    document.addEventListener("visibilitychange", () => {
+      this.tellWants_();
+      if (!document.hidden) this.askProposals_(); // files may have been removed meanwhile
+    });
   }
 
   savePicture_() {

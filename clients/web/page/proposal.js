@@ -19,31 +19,38 @@ export class Proposal {
   }
 
   forget() {
-    this.run_ = null; // of which something was asked
+    this.run_ = this.session_ = null; // of which something was asked
     this.reply_ = null;
+    this.asked_ = null;
     this.state = "none"; // or "open": to be written, "written", "problem"
     $(this.ids_.choice).checked = false;
     this.show_();
   }
 
-  /** A calibration's reply: of one that is done what it proposes is asked for. */
-  see({ phase, run }) {
+  /** A calibration's reply: of one that is done what it proposes is asked for. Runs are counted anew at each start of driftd. */
+  see({ phase, run, session = null }) {
     if (phase !== "done") {
       if (this.run_ !== null) this.forget();
       return;
     }
-    if (run === this.run_) return;
+    if (run === this.run_ && session === this.session_) return;
     this.forget();
     this.run_ = run;
+    this.session_ = session;
     void this.ask_();
+  }
+
+  /** What is written, or taken over, may be otherwise by now. */
+  async again() {
+    if (this.run_ !== null) await this.ask_();
   }
 
   choice_() { return { [this.ids_.choice.replaceAll("-", "_")]: $(this.ids_.choice).checked }; }
 
   async ask_() {
-    const run = this.run_;
+    const asked = (this.asked_ = {}); // a later answer is newer
     const reply = await this.tool_({ tool: this.ids_.tools.propose, ...this.choice_() });
-    if (run !== this.run_) return;
+    if (asked !== this.asked_) return;
     this.reply_ = reply.ok === true ? reply : { problem: reply.error };
     this.show_();
   }
@@ -68,12 +75,13 @@ export class Proposal {
   }
 
   async write_() {
-    const run = this.run_;
+    const { run_: run, session_: session } = this;
     const { write, tools } = this.ids_;
     if (!(await ask("Write these values beside the configuration? driftd goes by them from then on.", "Write"))) return;
     $(write).disabled = true;
-    const reply = await this.tool_({ tool: tools.write, run, ...this.choice_() });
-    if (run !== this.run_) return;
+    const reply = await this.tool_({ tool: tools.write, run, session, ...this.choice_() });
+    if (run !== this.run_ || session !== this.session_) return;
+    this.asked_ = null;
     this.reply_ = reply.ok === true ? { ...this.reply_, written: reply, problem: "" } : { ...this.reply_, problem: reply.error };
     this.show_();
   }

@@ -132,10 +132,10 @@ class Calibration {
   [[noreturn]] void too_few(std::size_t count) const {
     throw CalibrationError(
         CalibrationFault::FewPlanes,
-        fmt::format("only {} planes of {} show the beads well enough to fit ({:g} of the light, "
-                    "half of the beads), needed are {}: {}",
-                    count, all_.planes, is_astigmatic() ? kLightShare : kDefocusedLightShare,
-                    kFewestPlanes,
+        fmt::format("only {} {} of {} show the {} well enough to fit ({:g} of the light, half of "
+                    "them), needed are {}: {}",
+                    count, cure("planes", "steps"), all_.planes, cure("beads", "markers"),
+                    is_astigmatic() ? kLightShare : kDefocusedLightShare, kFewestPlanes,
                     cure("take planes closer together around the focus, or with more light; --roi "
                          "and --spot-sigma of the beads' size may help",
                          "sweep less far about the focus (--range-nm), or give more light")));
@@ -151,10 +151,15 @@ class Calibration {
     if (beads_.empty())
       throw CalibrationError(
           CalibrationFault::FewBeads,
-          fmt::format("none of {} beads is fitted in {:.0f} % of the planes {} to {}: they leave "
-                      "the frame, bleach, or have neighbours in their ROIs of {} px",
-                      all_.beads, 100 * kKeptShare, all_.frames[planes_.front()],
-                      all_.frames[planes_.back()], all_.roi_px));
+          fmt::format("none of {} {} is fitted in {:.0f} % of the {} {} to {}: they leave the "
+                      "frame, bleach, or have neighbours in their ROIs of {} px. {}",
+                      all_.beads, cure("beads", "markers"), 100 * kKeptShare,
+                      cure("planes", "steps"), all_.frames[planes_.front()],
+                      all_.frames[planes_.back()], all_.roi_px,
+                      cure("Name good ones by --picks, or take planes about the focus alone "
+                           "(--first-frame, --last-frame)",
+                           "Use others (`driftctl markers`), less light, or sweep less far "
+                           "(--range-nm)")));
   }
 
   [[nodiscard]] BeadCurve fit(const std::vector<std::size_t>& planes,
@@ -194,10 +199,15 @@ class Calibration {
           std::string(error.what()) +
               (is_astigmatic()
                    ? fmt::format(", which were fitted from {:.0f} to {:.0f} nm: is the cylinder "
-                                 "lens in, and its axis along rows or columns? Take planes on "
-                                 "both sides of where spots are round; without a lens, {}",
-                                 one, other, cure("--method defocus", "axial.method: defocus"))
-                   : ": take planes on one side of the focus at least"));
+                                 "lens in, and its axis along rows or columns? {}",
+                                 one, other,
+                                 cure("Take planes on both sides of where spots are round; without "
+                                      "a lens, --method defocus",
+                                      "Focus to where spots are round and sweep again; without a "
+                                      "lens, axial.method: defocus"))
+                   : cure(": take planes on one side of the focus at least",
+                          ": focus some 500 nm to one side of where spots are smallest, and sweep "
+                          "again")));
     }
   }
 
@@ -263,10 +273,11 @@ class Calibration {
     if (2 * strangers_ > judged)
       throw CalibrationError(
           CalibrationFault::Strangers,
-          fmt::format("{} of {} beads have widths of another slope than their mean by more than "
+          fmt::format("{} of {} {} have widths of another slope than their mean by more than "
                       "{:.0f} %: they are no alike single beads, or moved in z by themselves; {}",
-                      strangers_, beads_.size(), 100 * kSlopeShare,
-                      cure("name good ones by --picks", "use markers that are single beads")));
+                      strangers_, beads_.size(), cure("beads", "markers"), 100 * kSlopeShare,
+                      cure("name good ones by --picks",
+                           "use markers that are single beads (`driftctl markers`)")));
     if (strangers_ == 0) return false;
     beads_ = std::move(kept);
     return true;
@@ -335,8 +346,8 @@ class Calibration {
     if (ratios.size() < kFewestForScatter) {
       warnings_.push_back(fmt::format(
           "{} readings are too few to say how much they scatter: their standard deviations are "
-          "taken {:g} times as the fits tell, which is cautious",
-          ratios.size(), kUnknownScatter));
+          "taken {:g} times as the fits tell, which is cautious. More {}, or smaller steps, help",
+          ratios.size(), kUnknownScatter, cure("beads", "markers")));
       return kUnknownScatter;
     }
     const double factor = std::clamp(median(ratios) / kGaussianMad, kLeastScatterFactor, 100.0);
@@ -346,7 +357,7 @@ class Calibration {
           "not the camera's, or the spots are no Gaussians in this ROI",
           factor, kUsualScatter,
           cure("--gain, --offset or --read-noise",
-               "camera.gain_e_per_adu, offset_adu or read_noise_e")));
+               "camera.gain_e_per_adu, offset_adu or read_noise_e (`driftctl calibrate camera`)")));
     return factor;
   }
 
@@ -357,11 +368,14 @@ class Calibration {
     throw CalibrationError(
         CalibrationFault::Range,
         fmt::format("z can be read from {:.0f} to {:.0f} nm about the crossing of the widths, "
-                    "needed are {:g} nm to either side: sigma_x - sigma_y turns back there, or "
-                    "the planes end. Take planes on both sides of where spots are round; a weak "
-                    "or turned cylinder lens, or one whose foci lie too far apart, makes it so, "
-                    "too",
-                    curve.lower_nm(), curve.upper_nm(), kCrossingInsideNm));
+                    "needed are {:g} nm to either side: farther out a spot's width and height do "
+                    "not grow apart any more, or {} end. {} where spots are round; if {}, the "
+                    "cylinder lens is too weak, turned, or so strong that its foci lie too far "
+                    "apart: 300 to 500 nm are right, and its axis along rows or columns",
+                    curve.lower_nm(), curve.upper_nm(), kCrossingInsideNm,
+                    cure("the planes", "the steps"),
+                    cure("Take planes on both sides of", "Focus to"),
+                    cure("there are", "they are round here")));
   }
 
   /// Largest slope of the heights over the field.
@@ -408,7 +422,7 @@ class Calibration {
     if (2 * read >= inside && read > 0) return;
     throw CalibrationError(
         CalibrationFault::NoZ,
-        fmt::format("{} of {} widths in the range from {:.0f} to {:.0f} nm tell no z, as two "
+        fmt::format("{} of {} spots in the range from {:.0f} to {:.0f} nm tell no z, as two "
                     "heights look alike: is the cylinder lens in, and its axis along rows or "
                     "columns? Without a lens: {}",
                     inside - read, inside, result.curve.lower_nm(), result.curve.upper_nm(),
@@ -434,9 +448,9 @@ class Calibration {
     result.predicted_sd_nm = median(sds);
     if (result.predicted_sd_nm > kMostSdNm)
       result.warnings.push_back(fmt::format(
-          "a bead's z has a standard deviation of {:.1f} nm in one frame at this light, wished are "
+          "a {}'s z has a standard deviation of {:.1f} nm in one frame at this light, wished are "
           "{:g}: more light, a longer exposure, or for the lock more markers",
-          result.predicted_sd_nm, kMostSdNm));
+          cure("bead", "marker"), result.predicted_sd_nm, kMostSdNm));
     for (const std::size_t p : planes_) {
       const double z = settings_.z_nm[p] - result.zero_nm;
       if (z < result.curve.lower_nm() || z > result.curve.upper_nm()) continue;
@@ -446,9 +460,10 @@ class Calibration {
     const double change = median(high) / median(low) - 1;
     if (is_astigmatic() && std::abs(change) > kLightChange)
       result.warnings.push_back(fmt::format(
-          "beads are {:.0f} % {} above the crossing than below it: where they bleach or the lamp "
-          "drifts, widths of the likelihood off the crossing change with it",
-          100 * std::abs(change), change > 0 ? "brighter" : "dimmer"));
+          "{} are {:.0f} % {} above the crossing than below it: where they bleach or the lamp "
+          "drifts, their widths off the crossing change with it. Less light, or {}, helps",
+          cure("beads", "markers"), 100 * std::abs(change), change > 0 ? "brighter" : "dimmer",
+          cure("fewer frames at each plane", "fewer frames (--frames)")));
   }
 
   /// In the middle half of the range: a lock stands there, and further out readings are uncertain.
@@ -498,7 +513,10 @@ class Calibration {
     if (!result.held_out) {
       if (settings_.planes == PlanesUsed::All)
         result.warnings.emplace_back(
-            "the planes are too few to check the curve by planes that it was made without");
+            cure("the planes are too few to check the curve by planes that it was made without: "
+                 "take smaller steps",
+                 "the steps are too few to check the curve by steps that it was made without: make "
+                 "them smaller (--step-nm)"));
       return;
     }
     // By what the fits tell: the beads' own spread grows where the stage is at fault.
@@ -516,7 +534,8 @@ class Calibration {
           CalibrationFault::Uneven,
           fmt::format("{} {:.1f} nm off, allowed are {:.1f}: the stage did not make even steps of "
                       "--step-nm (backlash, settling, drift, a plane missing or taken twice), or "
-                      "the steps are too coarse",
+                      "the steps are too coarse. Take them in one direction, smaller, and wait "
+                      "longer at each",
                       planes, off_nm, allowed_nm));
     };
     check("planes that a curve was made without are read by it, rms,", held.rms_nm(),

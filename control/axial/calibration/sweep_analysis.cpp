@@ -53,8 +53,11 @@ class WidthSweep {
 
   void measure() {
     const PlaceLooks seen = fits_.looks();
-    check_followed(record_, stage_, seen,
-                   context_.method == AxialMethod::Astigmatic ? kWayTold : kWayToldOneWidth);
+    if (context_.method == AxialMethod::Astigmatic)
+      check_followed(record_, stage_, seen, kWayTold);
+    else
+      check_followed(record_, stage_, seen, kWayToldOneWidth,
+                     ", or the focus lies there, about which one width tells nothing");
     see_light();
     check_moved(seen);
     const ZStackBeads beads = fits_.beads_of_steps();
@@ -214,8 +217,9 @@ class WidthSweep {
     if (rms > allowed)
       fail_sweep(CalibrationFault::Uneven,
                  fmt::format("steps of {:g} nm were made uneven by {:.1f} nm rms, allowed are "
-                             "{:.1f}: the stage does not go where it is told (its smallest step, "
-                             "its servo), or does not keep still",
+                             "{:.1f}: the stage does not go where it is told, or does not keep "
+                             "still. Switch its closed loop (servo) on, make steps that are no "
+                             "smaller than its own (--step-nm), and see what shakes it",
                              record_.plan().settings().step_nm, rms, allowed));
   }
 
@@ -318,11 +322,13 @@ class WidthSweep {
           CalibrationFault::Wobble,
           fmt::format("{} of {} markers moved sideways by themselves by more than {:g} nm within "
                       "{:g} nm of z: they are loose or no single beads, or the optics have much "
-                      "coma",
+                      "coma. Use others (`driftctl markers`), or align the optics",
                       bad, ranges.size(), kMostWobbleNm, kWobbleWithinNm));
     if (bad > 0)
-      warn(fmt::format("{} of {} markers moved sideways by themselves by more than {:g} nm", bad,
-                       ranges.size(), kMostWobbleNm));
+      warn(fmt::format(
+          "{} of {} markers moved sideways by themselves by more than {:g} nm: they are "
+          "loose or no single beads, better use others (`driftctl markers`)",
+          bad, ranges.size(), kMostWobbleNm));
   }
 
   /// The stage's gain by the curve until now: reading over way, of each marker near the start.

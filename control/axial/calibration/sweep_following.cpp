@@ -41,12 +41,13 @@ struct Stretch {
 class Following {
  public:
   Following(const SweepRecord& record, const SweepStage& stage, const PlaceLooks& looks,
-            double least_way_nm)
+            double least_way_nm, const char* or_else)
       : places_(record.plan().places()),
         looks_(looks),
         stage_(stage),
         step_nm_(record.plan().settings().step_nm),
         least_way_nm_(std::max(least_way_nm, 2 * step_nm_)),
+        or_else_(or_else),
         up_(stage.steps_of(SweepPart::Up)),
         down_(stage.steps_of(SweepPart::Down)) {
     std::reverse(down_.begin(), down_.end());
@@ -260,14 +261,15 @@ class Following {
     fail_sweep(CalibrationFault::Stuck,
                fmt::format("the stage went no farther than about {:+.0f} nm from its start, told "
                            "was {:+.0f} nm: its travel or its driver's limits end there, or it "
-                           "stuck. Sweep less far (--range-nm), or begin farther from that end",
-                           end_nm, places_[at_top ? up_.back() : up_.front()].z_nm));
+                           "stuck{}. Sweep less far (--range-nm), or begin farther from that end",
+                           end_nm, places_[at_top ? up_.back() : up_.front()].z_nm, or_else_));
   }
 
   const std::vector<SweepPlace>& places_;
   const PlaceLooks& looks_;
   const SweepStage& stage_;
   double step_nm_, least_way_nm_;
+  const char* or_else_;
   std::vector<std::size_t> up_, down_, seen_;  ///< places, in the order in which they were made
   double change_px_ = 0, sd_px_ = 0;           ///< of the look, from step to step: usual, and noise
 };
@@ -275,8 +277,8 @@ class Following {
 }  // namespace
 
 void check_followed(const SweepRecord& record, const SweepStage& stage, const PlaceLooks& looks,
-                    double least_way_nm) {
-  Following(record, stage, looks, least_way_nm).check();
+                    double least_way_nm, const char* or_else) {
+  Following(record, stage, looks, least_way_nm, or_else).check();
 }
 
 }  // namespace driftd::control

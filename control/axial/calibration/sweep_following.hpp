@@ -20,9 +20,10 @@ struct PlaceLook {
 using PlaceLooks = std::vector<std::optional<PlaceLook>>;
 
 /// @param least_way_nm  of the sample, on which the look must change
+/// @param or_else       why else it might change no more, for people: ", or ..."; ""
 /// @throws CalibrationError where the stage had not arrived when it was measured, stood still on a
 /// part of its way, or turned round
 void check_followed(const SweepRecord& record, const SweepStage& stage, const PlaceLooks& looks,
-                    double least_way_nm);
+                    double least_way_nm, const char* or_else = "");
 
 }  // namespace driftd::control

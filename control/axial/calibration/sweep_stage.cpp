@@ -62,8 +62,11 @@ void SweepStage::check_recorded() const {
     seen += record_.visit(p).frames > 0 ? 1U : 0U;
   }
   if (seen < measured)
-    fail_sweep(CalibrationFault::Stopped,
-               fmt::format("{} of {} places were measured", seen, measured));
+    fail_sweep(
+        CalibrationFault::Stopped,
+        fmt::format("only {} of {} places were measured, as frames did not come, or too late: "
+                    "see the camera and `driftctl doctor`, and sweep again",
+                    seen, measured));
 }
 
 std::optional<PlaceLine> SweepStage::line_of(const PlaceValue& value) const {
@@ -143,10 +146,11 @@ void SweepStage::find_tilt(double at_nm, double unknown_nm) const {
   if (tilt > kMostStageTiltNmPerUm + kTiltSds * sd)
     fail_sweep(
         CalibrationFault::StageTilt,
-        fmt::format("the stage moves the sample sideways by {:.0f} nm for each micrometre of z, "
-                    "allowed are {:g}: is it the z axis that moves, and does it stand along "
-                    "the optical axis?",
-                    tilt, kMostStageTiltNmPerUm));
+        fmt::format(
+            "the stage moves the sample sideways by {:.0f} nm for each micrometre of z, "
+            "allowed are {:g}: is it the z axis that moves (its driver's configuration), and "
+            "does it stand along the optical axis? Else mount it so",
+            tilt, kMostStageTiltNmPerUm));
 }
 
 std::vector<double> SweepStage::drift_of(const PlaceReadings& read) const {
@@ -154,7 +158,13 @@ std::vector<double> SweepStage::drift_of(const PlaceReadings& read) const {
   for (const std::size_t p : places_of(SweepPart::Start))
     if (read[p]) starts.emplace_back(seconds(p), read[p]->z_nm);
   if (starts.size() < 2)
-    fail_sweep(CalibrationFault::Stopped, "the start was not read often enough to tell the drift");
+    fail_sweep(
+        CalibrationFault::Stopped,
+        std::string("the start could not be read often enough to tell how the sample drifts: the "
+                    "markers or the spot were not seen well enough there. See light and focus") +
+            (context_.method == AxialMethod::Defocus ? ", which is to be some 500 nm to one side"
+                                                     : "") +
+            ", and sweep again");
   std::vector<double> drift(places_.size(), 0);
   for (std::size_t p = 0; p < places_.size(); ++p) {
     const double at = seconds(p);
@@ -236,7 +246,10 @@ void SweepStage::judge(const PlaceReadings& read) const {
                            "(axial.max_drift_nm_per_s): wait until it has settled",
                            findings_.drift_nm_per_s, context_.max_drift_nm_per_s));
   if (count < 3)
-    fail_sweep(CalibrationFault::Stopped, "too few places were read both upwards and downwards");
+    fail_sweep(CalibrationFault::Stopped,
+               "fewer than three places near the start were read both on the way up and on the way "
+               "down: the markers or the spot were not seen well enough. See light and focus, and "
+               "sweep again");
   const double hysteresis = sum / count;
   findings_.hysteresis_nm = hysteresis;
   check_starts(read);
@@ -250,8 +263,9 @@ void SweepStage::judge(const PlaceReadings& read) const {
     fail_sweep(
         CalibrationFault::Hysteresis,
         fmt::format("the same place is read {:.1f} nm {} on the way down than on the way up, "
-                    "allowed are {:g}: the stage has hysteresis. Switch its closed loop (servo) "
-                    "on, or see what rubs",
+                    "allowed are {:g}: the stage has hysteresis, or the sample was pushed, which "
+                    "another sweep does not repeat. Switch the stage's closed loop (servo) on, or "
+                    "see what rubs",
                     std::abs(hysteresis), hysteresis > 0 ? "higher" : "lower", kMostHysteresisNm));
 }
 
@@ -265,10 +279,12 @@ void SweepStage::check_steps(const PlaceReadings& read) const {
     for (std::size_t i = starts.size() - 2; i < starts.size(); ++i)
       if (read[starts[i]]) sd = std::max(sd, read[starts[i]]->sd_nm);
     if (!read[p] || !read[starts.front()])
-      fail_sweep(CalibrationFault::Check,
-                 fmt::format("the step of {:+g} nm at the end was not read: the markers or the "
-                             "spot were not seen well enough, or the stage was elsewhere",
-                             told));
+      fail_sweep(
+          CalibrationFault::Check,
+          fmt::format("the step of {:+g} nm at the end was not read: the markers or the spot "
+                      "were not seen well enough, or the stage was elsewhere. See light and "
+                      "the stage's driver, and sweep again",
+                      told));
     const double z = read[p]->z_nm - drift[p] - read[starts.front()]->z_nm;
     (told > 0 ? findings_.check_up_nm : findings_.check_down_nm) = z;
     const double allowed =

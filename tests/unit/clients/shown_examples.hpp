@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "clients/common/daemon_view.hpp"
+#include "clients/common/shown/daemon_view.hpp"
 #include "support/catch.hpp"
 #include "support/protocol_examples.hpp"
 

@@ -423,6 +423,32 @@ TEST_CASE("a delay that the driver alone exceeds, and a stage elsewhere, are tol
   CHECK(f.told.events.size() == 3);
 }
 
+TEST_CASE("a delay that the driver of z alone exceeds is told with the option of z") {
+  Fixture f;
+  StageChannel z(f.config, "this", f.played.ports, f.loop, f.told.log, AxisGroup::Axial);
+  f.played.report.z.lock.state = LockState::Locked;
+  f.played.report.z.lock.since_ns = f.now_ns;
+  f.played.tell();
+  f.loop.refresh();
+  const json axes = {{{"axis", "z"}, {"name", "3"}, {"resolution_nm", 0.5}}};
+  for (int i = 0; i < 100; ++i) {
+    z.take(with(report(), {{"axes", axes},
+                           {"session", nullptr},
+                           {"lock_id", nullptr},
+                           {"total_x_nm", nullptr},
+                           {"total_y_nm", nullptr},
+                           {"latency_us", {{"p50", f.config.axial_stage.delay_us + 100}}}}),
+           f.now_ns);
+    f.later(50);
+    z.turn(f.now_ns);
+  }
+  std::string told;
+  for (const json& event : f.told.events) told += event["text"].get<std::string>() + "\n";
+  CHECK(contains(told, "and axial.stage.delay_us is "));
+  CHECK(contains(told, ": raise it"));
+  CHECK_FALSE(contains(told, "calibrate"));
+}
+
 TEST_CASE("a driver of x and y and one of z are heard side by side, one of all for both") {
   Fixture f;
   StageChannel z(f.config, "this", f.played.ports, f.loop, f.told.log, AxisGroup::Axial);

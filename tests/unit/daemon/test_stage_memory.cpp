@@ -222,6 +222,33 @@ TEST_CASE("what becomes of it is told for the lock as it is") {
              contains("a lock that is held for it finds out anew"));
 }
 
+TEST_CASE("of the stage of z no command is named that measures x and y") {
+  using control::StageAcquaintance;
+  config::Config config = config::default_config();
+  config.axial_stage.delay_us = 2500;
+  const config::Stage told = stage_of(config, AxisGroup::Axial);
+  CHECK(told.delay_us == 2500);
+  LockReport loop;
+  loop.lock.state = control::LockState::Locked;
+  const auto text = [&](StageAcquaintance acquaintance) {
+    loop.acquaintance = acquaintance;
+    return acquaintance_json(loop, told, AxisGroup::Axial).at("text").get<std::string>();
+  };
+  CHECK_THAT(text(StageAcquaintance::UnderWay), contains("before the lock corrects"));
+  CHECK_THAT(text(StageAcquaintance::Doubted), contains("the next lock finds out anew"));
+  CHECK_THAT(text(StageAcquaintance::NotFound),
+             contains("the lock goes by the configuration") && !contains("calibrate"));
+  loop.stage_knowledge = StageKnowledge{.stage = {.image_to_stage = {},
+                                                  .delay_us = 9100,
+                                                  .time_constant_us = 1000,
+                                                  .resonance_hz = 0,
+                                                  .damping = 1},
+                                        .other_matrix = false,
+                                        .other_response = true};
+  CHECK_THAT(text(StageAcquaintance::Known),
+             contains(": axial.stage.* tells it so") && !contains("calibrate"));
+}
+
 TEST_CASE("what was found is told in words beside what is configured") {
   config::Stage told = config::default_config().stage;  // 3 ms and a time constant of 1 ms
   StageKnowledge found{.stage = {.image_to_stage = {},

@@ -517,6 +517,27 @@ TEST_CASE("each hold, loss and refusal of the lock comes with what to do", "[mes
   CHECK_THAT(cure(LockState::Fault, LockReason::InternalFault), contains("driftctl reset"));
 }
 
+TEST_CASE("what is advised of the lock of z names commands and options of z", "[messages]") {
+  using namespace driftd::control;
+  const auto cure = [](LockState state, LockReason reason) {
+    return cure_of({.lock = {.state = state, .reason = reason},
+                    .driver_reports = true,
+                    .jumped_nm = {30, 0},
+                    .max_jump_nm = 12.5,
+                    .of_z = true});
+  };
+  CHECK_THAT(cure(LockState::Fault, LockReason::InternalFault),
+             contains("the log says what failed; `driftctl reset`, then `driftctl lock --axes z`"));
+  CHECK_THAT(cure(LockState::Holding, LockReason::StageLimit),
+             contains("at the end of its travel: `driftctl unlock --axes z`, bring it to the "
+                      "middle, `driftctl lock --axes z`"));
+  CHECK_THAT(cure(LockState::Holding, LockReason::RangeExceeded),
+             contains("(axial.range_limit_nm or travel_limit_nm): `driftctl unlock --axes z`"));
+  CHECK_THAT(cure(LockState::Holding, LockReason::ImplausibleJump),
+             contains("axial.max_jump_nm is 12.5") && contains("`lock --axes z`"));
+  CHECK_THAT(cure(LockState::Lost, LockReason::HeldTooLong), contains("`driftctl lock --axes z`"));
+}
+
 TEST_CASE("the markers' pattern is told while frames show it") {
   Measuring m;
   CHECK(m.status()["pattern"].is_null());

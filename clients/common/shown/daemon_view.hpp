@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a person is shown of the daemon: the newest message of each topic, and the lines of text
-// made from them. No terminal in here (common/display.hpp) and no socket. One thread.
+// made from them. No terminal in here (common/shown/display.hpp) and no socket. One thread.
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "clients/common/shown/line.hpp"
 #include "clients/common/subscriber.hpp"
 
 namespace driftd::clients {
-
-enum class Tone { Plain, Heading, Dim, Good, Warning, Bad };
-
-struct Line {
-  std::string text;
-  Tone tone = Tone::Plain;
-};
-
-/// Why images may not be taken, from the `gate` of `status`, or of the lock of z in it: "residual
-/// 1.4 nm rms, tolerance 1 nm (gate.tolerance_nm)".
-std::string why_not_in_lock(const nlohmann::json& gate);
 
 class DaemonView {
  public:

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "clients/common/daemon_view.hpp"
+#include "clients/common/shown/daemon_view.hpp"
 
 namespace driftd::clients {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "clients/common/display.hpp"
+#include "clients/common/shown/display.hpp"
 #include "base/monotonic.hpp"
 
 #include <spdlog/fmt/fmt.h>
