@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "control/identification/gain_course.hpp"
 #include "control/identification/record_fit.hpp"
@@ -77,6 +78,18 @@ ResponseFit first_fit(FitData& data) {
   return fit_response(data, fit_from_several(data, found, slow).front().shape, kFitRounds);
 }
 
+/// By the described response, where that explains the record about as well; its errors are those of
+/// the one that was found.
+std::optional<ResponseFit> by_description(const FitData& data, const ResponseFit& found,
+                                          const StageModelSettings& described) {
+  ResponseFit kept = fit_gains(data, shape_of(described));
+  if (!kept.converged || kept.chi_square > found.chi_square + kEvidence) return std::nullopt;
+  kept.covariance = found.covariance;
+  kept.unknowns = found.unknowns;
+  kept.shape.order = found.shape.order;  // whose unknowns the covariance has
+  return kept;
+}
+
 void describe(const ResponseShape& shape, StageModelSettings& stage) {
   stage.delay_us = 1e6 * std::max(0.0, shape.delay_s);
   if (shape.order == 1) {
@@ -117,7 +130,11 @@ StageFinding glimpse_stage(const StageRecord& record, const StageModelSettings& 
   PreparedRecord prepared = prepare(record, kFewestInGlimpse);
   if (prepared.verdict.refusal != StageRefusal::None) return {};
   const ResponseFit fit = first_fit(prepared.data);
-  return finding_of(fit, prepared.data, described);
+  if (!fit.converged) return {};
+  StageFinding finding = finding_of(fit, prepared.data, described);
+  if (const auto kept = by_description(prepared.data, fit, described))
+    finding.as_described = gain_of(*kept, described.image_to_stage, prepared.data.axes);
+  return finding;
 }
 
 StageFinding find_stage(const StageRecord& record, const StageModelSettings& described) {
@@ -129,23 +146,11 @@ StageFinding find_stage(const StageRecord& record, const StageModelSettings& des
   const auto order =
       std::max(kNoiseOrder, static_cast<std::size_t>(kNoiseMemoryS / prepared.data.slots.period_s));
   fit = with_simplest_order(prepared.data, settle(prepared, std::move(fit), slow, order).fit);
-  const ResponseShape told = shape_of(described);
-  const ResponseFit by_description = fit_gains(prepared.data, told);
-  const bool other_response =
-      !by_description.converged || by_description.chi_square > fit.chi_square + kEvidence;
-  StageFinding finding = finding_of(fit, prepared.data, described);
+  const auto kept = by_description(prepared.data, fit, described);
+  StageFinding finding = finding_of(kept ? *kept : fit, prepared.data, described);
   if (!finding.known) return finding;
-  finding.other_response = other_response;
-  if (other_response) {
-    describe(fit.shape, finding.stage);
-  } else {  // the gains are those of the response that is kept
-    ResponseFit kept = by_description;
-    kept.covariance = fit.covariance;
-    kept.unknowns = fit.unknowns;
-    kept.shape.order = fit.shape.order;  // whose unknowns the covariance has
-    finding.gain = gain_of(kept, described.image_to_stage, prepared.data.axes);
-    finding.known = is_finite(finding.gain);
-  }
+  finding.other_response = !kept;
+  if (!kept) describe(fit.shape, finding.stage);
   finding.other_matrix = !is_same(finding.gain);
   if (finding.other_matrix)
     finding.stage.image_to_stage = finding.gain.corrected(described.image_to_stage);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 
 #include "control/identification/stage_record.hpp"
 #include "control/stage/stage_model.hpp"
@@ -28,6 +29,8 @@ struct SeenGain {
 struct StageFinding {
   bool known = false;  ///< else the record does not tell, and the rest is meaningless
   SeenGain gain;
+  /// Of a glimpse: by the described response, where that explains the record about as well.
+  std::optional<SeenGain> as_described = std::nullopt;
   /// As described where that explains the record about as well.
   StageModelSettings stage{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0};
   bool other_matrix = false, other_response = false;  ///< than described
@@ -35,7 +38,7 @@ struct StageFinding {
   double noise_nm = 0;  ///< of a frame, that the fit leaves; the larger axis of the image
 };
 
-/// Of the first moments: only `gain` is meant to be used.
+/// Of the first moments: only both gains are meant to be used.
 StageFinding glimpse_stage(const StageRecord& record, const StageModelSettings& described);
 /// Of all of the moves.
 StageFinding find_stage(const StageRecord& record, const StageModelSettings& described);

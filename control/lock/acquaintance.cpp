@@ -248,7 +248,10 @@ void Acquaintance::judge_glimpse(const StageFinding& finding) noexcept {
   if (!finding.known) return;
   const SeenGain& g = finding.gain;
   const Judged judged = judge(g);
-  if (judged.outside) {
+  // In much noise a response that is far off may be as likely, by which a stage that follows would
+  // be reversed.
+  const bool perhaps_follows = finding.as_described && !judge(*finding.as_described).outside;
+  if (judged.outside && !perhaps_follows) {
     looks_ = looks_of(g);
     return end(AcquaintanceEnd::Fault);
   }

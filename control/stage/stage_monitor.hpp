@@ -218,7 +218,7 @@ class StageMonitor {
   std::int64_t standstill_ns_ = 0;     ///< when it was last small
   std::int64_t trusted_until_ns_ = 0;  ///< after reassure() ...
   Vec2 trusted_from_nm_;               ///< ... where the modelled stage was then
-  double alarm_ = kAlarm;  ///< the doubt that is one now; more after a probe has succeeded
+  double alarm_ = kAlarm;   ///< the doubt that is one now; more after a probe has succeeded
   bool was_false_ = false;  ///< the last alarm
   DisplacementRecord displacements_;
   StageVerdict verdict_;

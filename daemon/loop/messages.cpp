@@ -80,8 +80,7 @@ std::string_view format_position(MessageBuffer& buffer, std::uint64_t seq, std::
       Number{d.witness_nm.y, d.witness_valid}, d.witnesses_used, result.all_in_lock(),
       result.coasting, Number{result.moved_nm.x, has_set_point(result)},
       Number{result.moved_nm.y, has_set_point(result)}, result.moving, Number{z.z_nm, z.valid},
-      Number{z.sd_nm(), z.valid}, Number{z.frame_z_nm, z.valid},
-      Number{z.frame_sd_nm(), z.valid},
+      Number{z.sd_nm(), z.valid}, Number{z.frame_z_nm, z.valid}, Number{z.frame_sd_nm(), z.valid},
       Number{z.witness_z_nm, z.valid && z.witness_valid},
       Number{result.z.moved_nm.x, has_set_point(result.z)},
       Word{control::name_of(result.z.state), result.measures_z}, result.z.in_lock);

@@ -99,6 +99,31 @@ TEST_CASE("each element alone can be at fault, and each has to be right") {
   }
 }
 
+TEST_CASE("a glimpse finds no fault where the stage as described may as well follow") {
+  SeenGain reversed = known_within(0.3);
+  reversed.xx = -1.1;
+  SeenGain stuck = known_within(0.02);
+  stuck.xx = 0;
+  struct Case {
+    std::optional<SeenGain> as_described;
+    AcquaintanceEnd end;
+  };
+  for (const Case& c :
+       {Case{std::nullopt, AcquaintanceEnd::Fault}, Case{stuck, AcquaintanceEnd::Fault},
+        Case{known_within(0.3), AcquaintanceEnd::None}}) {
+    Begun begun;
+    begun.it.hear({.run = begun.it.frame().run,
+                   .ask = AcquaintanceAsk::Glimpse,
+                   .finding = {.known = true,
+                               .gain = reversed,
+                               .as_described = c.as_described,
+                               .stage = begun.described,
+                               .noise_nm = kUsualNm}},
+                  kUsualNm, begun.now_ns);
+    CHECK(begun.it.take_end() == c.end);
+  }
+}
+
 TEST_CASE("a lock gets acquainted with its stage where it is asked to") {
   for (const auto when : {AcquaintWhen::First, AcquaintWhen::Held, AcquaintWhen::Never}) {
     SupervisorSettings settings = driftd::test::default_supervisor_settings();
