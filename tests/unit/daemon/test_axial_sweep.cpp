@@ -46,10 +46,11 @@ struct Fixture : driftd::daemon::test::HandlersFixture {
     now_ns += 10'000'000;
     loop.refresh();
     z_orders.turn(now_ns);
-    sweep.turn();
+    sweep.turn(now_ns);
   }
   std::unique_ptr<StageRun> begun(Asker& asker) {
     sweep.begin({}, asker.answer(), now_ns);
+    turn();  // its beginning is written first
     turn();
     return std::move(played.taken.back().calibration);
   }
