@@ -129,7 +129,8 @@ Line gate_line(const char* name, const json& lock, bool silent) {
 
 void add_law(const char* name, const json& lock, std::vector<Line>& lines) {
   const json* control = find(lock, "/control");
-  const std::string law = control != nullptr ? text(*control, "/law") : "-";
+  if (control == nullptr) return;
+  const std::string law = text(*control, "/law");
   if (law == "-" || law.empty()) return;
   const std::string reason = text(*control, "/reason");
   std::string line = fmt::format("{:<12}{}", name, law);
