@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/monotonic.hpp"
+#include "daemon/resume/sealed_json.hpp"
 
 namespace driftd::daemon {
 namespace {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/monotonic.hpp"
+#include "daemon/resume/sealed_json.hpp"
 
 namespace driftd::daemon {
 namespace {

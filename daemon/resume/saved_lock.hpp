@@ -95,21 +95,8 @@ inline constexpr Seal kLockSeal{"driftd-lock", "a saved lock"};
 inline constexpr Seal kAxialSeal{"driftd-axial-lock", "a saved lock of z"};
 /// The text of a JSON body, behind the line that guards it.
 std::string sealed(std::string_view body, const Seal& seal = kLockSeal);
-/// That of a JSON body.
-std::string sealed_json(const nlohmann::json& body, const Seal& seal);
 /// The body of a text as it was sealed. @throws StateError
 std::string unsealed(const std::string& text, const Seal& seal);
-/// What `read` makes of the JSON that was sealed. @throws StateError, too where `read` does not
-/// find in it what it should
-template <class Read>
-auto read_sealed(const std::string& text, const Seal& seal, const Read& read) {
-  const std::string body = unsealed(text, seal);
-  try {
-    return read(nlohmann::json::parse(body));
-  } catch (const nlohmann::json::exception& error) {
-    throw StateError(std::string("it is not as this version writes it: ") + error.what());
-  }
-}
 
 /// A lock, and a time, as the object that a body holds.
 nlohmann::json to_json(const SavedLock& lock);

@@ -9,7 +9,7 @@
 
 #include "base/stretch.hpp"
 #include "daemon/resume/lock_saver.hpp"
-#include "daemon/resume/saved_lock.hpp"
+#include "daemon/resume/sealed_json.hpp"
 #include "daemon/setup/compose.hpp"
 
 namespace driftd::daemon {

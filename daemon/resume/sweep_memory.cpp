@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "daemon/resume/lock_saver.hpp"
+#include "daemon/resume/sealed_json.hpp"
 
 namespace driftd::daemon {
 namespace {
