@@ -27,13 +27,13 @@ struct Refusal {
 
 /// Options may be named as they are typed: after their section, and those that share it.
 void check_plain(const std::string& text) {
-  static const std::regex kIdentifier("(^|[^.\\w])([a-z]+(_[a-z]+)+)");
-  static const std::vector<std::string> kOptions = {"time_constant_us", "resonance_hz",
-                                                    "offset_adu", "read_noise_e"};
-  for (std::sregex_iterator found(text.begin(), text.end(), kIdentifier), end; found != end;
+  static const std::regex identifier("(^|[^.\\w])([a-z]+(_[a-z]+)+)");
+  static const std::vector<std::string> options = {"time_constant_us", "resonance_hz", "offset_adu",
+                                                   "read_noise_e"};
+  for (std::sregex_iterator found(text.begin(), text.end(), identifier), end; found != end;
        ++found) {
     INFO((*found)[2].str() << " in: " << text);
-    CHECK(std::find(kOptions.begin(), kOptions.end(), (*found)[2].str()) != kOptions.end());
+    CHECK(std::find(options.begin(), options.end(), (*found)[2].str()) != options.end());
   }
 }
 
