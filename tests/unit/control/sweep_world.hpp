@@ -50,6 +50,17 @@ struct SweepWorld {
   std::uint64_t seed = 1;
 };
 
+/// Without a lens, so many nanometres to one side of the focus.
+inline SweepWorld without_lens(double start_nm) {
+  SweepWorld world;
+  world.method = AxialMethod::Defocus;
+  world.astigmatism_waves = 0;
+  world.roi_px = 17;
+  world.start_nm = start_nm;
+  world.heights_nm = 20;
+  return world;
+}
+
 /// The stage of a world: what it is told goes through play, its speed, and a first-order lag.
 class SweepStageModel {
  public:

@@ -13,6 +13,7 @@ using namespace driftd::control;
 using driftd::Vec2;
 using driftd::control::test::SweepBench;
 using driftd::control::test::SweepWorld;
+using driftd::control::test::without_lens;
 
 namespace {
 
@@ -172,13 +173,7 @@ TEST_CASE("A push that is not found adds to hysteresis at most what the page say
 }
 
 TEST_CASE("Out of focus a sweep makes a curve of one side") {
-  SweepWorld world;
-  world.method = AxialMethod::Defocus;
-  world.astigmatism_waves = 0;
-  world.roi_px = 17;
-  world.start_nm = 550;
-  world.heights_nm = 20;
-  SweepBench bench(world);
+  SweepBench bench(without_lens(550));
   const SweepRecord record = bench.record({.range_nm = 180, .step_nm = 15, .frames_per_place = 12});
   const SweepFindings found =
       analyse_sweep(record, {.method = AxialMethod::Defocus, .fits = bench.fits()});

@@ -14,6 +14,7 @@
 using namespace driftd::control;
 using driftd::control::test::SweepBench;
 using driftd::control::test::SweepWorld;
+using driftd::control::test::without_lens;
 
 namespace {
 
@@ -180,35 +181,19 @@ TEST_CASE("sweep refused: without a lens, through the focus") {
 }
 
 TEST_CASE("sweep refused: without a lens, the focus is at one end") {
-  SweepWorld world;
-  world.method = AxialMethod::Defocus;
-  world.astigmatism_waves = 0;
-  world.roi_px = 17;
-  world.start_nm = 330;
-  world.heights_nm = 20;
-  check_refused(world, {Fault::Stuck}, {"or the focus lies there"},
+  check_refused(without_lens(330), {Fault::Stuck}, {"or the focus lies there"},
                 {.range_nm = 180, .step_nm = 15, .frames_per_place = 12});
 }
 
 TEST_CASE("sweep refused: without a lens, it is in the focus") {
-  SweepWorld world;
-  world.method = AxialMethod::Defocus;
-  world.astigmatism_waves = 0;
-  world.roi_px = 17;
-  world.start_nm = 190;
-  world.heights_nm = 20;
-  check_refused(world, {Fault::Stopped}, {"focus, which is to be some 500 nm to one side"},
+  check_refused(without_lens(190), {Fault::Stopped},
+                {"focus, which is to be some 500 nm to one side"},
                 {.range_nm = 180, .step_nm = 15, .frames_per_place = 12});
 }
 
 TEST_CASE("sweep refused: without a lens, it is shorter than a lock needs") {
-  SweepWorld world;
-  world.method = AxialMethod::Defocus;
-  world.astigmatism_waves = 0;
-  world.roi_px = 17;
-  world.start_nm = 550;
-  world.heights_nm = 20;
-  check_refused(world, {Fault::LockPoint}, {"needed are 100 nm to either side: sweep farther"},
+  check_refused(without_lens(550), {Fault::LockPoint},
+                {"needed are 100 nm to either side: sweep farther"},
                 {.range_nm = 90, .step_nm = 10, .check_nm = 50, .frames_per_place = 12});
 }
 
