@@ -298,6 +298,7 @@ void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
   const bool z_waits = axial_ && !axial_->lock.lock_now().is_idle() && !axial_->lock.is_engaged();
   if (z_waits && lock_.is_engaged()) {
     places_.give_up_axial();
+    axial_->sweep.give_up();
     answer = telling(interrupted_.axial_name(), std::move(answer));
     axial_->lock.reset(std::move(answer), now_ns);
     interrupted_.forget_axial();

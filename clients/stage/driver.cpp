@@ -349,6 +349,8 @@ void Driver::ask_health() {
     if (one.condition == before) continue;
     changes.push_back(&one);
     if (!takes_targets(before) && takes_targets(one.condition)) recovered.push_back(&one);
+    // Read when it was connected, perhaps while the servo was off.
+    if (before == Condition::ServoOff && takes_targets(one.condition)) one.closes_loop();
     if (takes_targets(before) && !takes_targets(one.condition)) one.follower.disobeys();
   }
   next_health_ns_ = next_question_ns(config_.motion.health_interval_ms, asked_ns);

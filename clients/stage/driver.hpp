@@ -67,6 +67,14 @@ class Driver {
     std::int64_t rest_look_ns = std::numeric_limits<std::int64_t>::max();
     Condition condition = Condition::Disconnected;
     std::vector<Axis> axes = {};  ///< as found when it was connected
+
+    /// Its servo is on again.
+    void closes_loop() {
+      for (Axis& axis : axes) axis.closed_loop = true;
+      board.update([](DriverState& state) {
+        for (auto& shown : state.axes) shown.axis.closed_loop = true;
+      });
+    }
   };
   struct Order {
     Followed* one;

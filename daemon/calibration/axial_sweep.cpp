@@ -225,6 +225,7 @@ void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t 
         "where the stage of z begins is not written down, and were driftd killed meanwhile, nobody "
         "could tell how far it is from there: " +
         why;
+  check_lock_is_idle();
   memory_.expect(now_ns);
   prepared_ = {.run = std::move(run),
                .text = fmt::format("the stage of z goes {:g} nm up and down in steps of {:g} nm",
@@ -252,8 +253,15 @@ void AxialSweep::turn(std::int64_t now_ns) {
     order(std::move(prepared.run), std::move(prepared.text), std::move(prepared.fields),
           prepared.answer, now_ns);
   } catch (const CommandRefused& refused) {
+    memory_.unexpect();
     prepared.answer(refused);
   }
+}
+
+void AxialSweep::stop(const Answer& answer) {
+  if (!prepared_) return RunningCalibration::stop(answer);
+  refuse_pending({Refusal::Refused, "it was stopped by command before it began"});
+  answer(Reply{});
 }
 
 void AxialSweep::give_up() {
@@ -261,7 +269,9 @@ void AxialSweep::give_up() {
 }
 
 void AxialSweep::refuse_pending(const CommandRefused& refused) {
-  if (prepared_) std::exchange(prepared_, std::nullopt)->answer(refused);
+  if (!prepared_) return;
+  memory_.unexpect();
+  std::exchange(prepared_, std::nullopt)->answer(refused);
 }
 
 RunningCalibration::Evaluation AxialSweep::evaluation_of(std::unique_ptr<StageRun> run,

@@ -41,6 +41,8 @@ class AxialSweep final : public RunningCalibration {
 
   /// Answered when the stage is about to be moved. @throws CommandRefused
   void begin(const SweepRequest& request, Answer answer, std::int64_t now_ns);
+  /// As RunningCalibration's; what was not begun yet is not.
+  void stop(const Answer& answer);
   /// `unlock` or `reset` came: what was not begun yet is not.
   void give_up();
   /// Answers who waits for the beginning.

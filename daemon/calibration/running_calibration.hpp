@@ -66,6 +66,8 @@ class RunningCalibration {
         group_(group) {}
   /// @throws CommandRefused: another one, no camera, no frames, or no markers where `by_markers`
   void check_may_begin(bool by_markers) const;
+  /// @throws CommandRefused: the lock is not idle, or an order to it is under way
+  void check_lock_is_idle() const { parts_.lock.check_can_calibrate(); }
   /// Has the loop play it. @param text  while it moves; @param fields  of the answer beside `run`
   void order(std::unique_ptr<StageRun> run, std::string text, nlohmann::json fields, Answer answer,
              std::int64_t now_ns);

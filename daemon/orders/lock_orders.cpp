@@ -90,7 +90,7 @@ void LockOrders::check_can_begin() const {
   }
 }
 
-void LockOrders::calibrate(std::unique_ptr<StageRun> run, Answer answer, std::int64_t now_ns) {
+void LockOrders::check_can_calibrate() const {
   check_can_begin();
   if (lock_now().lock.state != LockState::Idle) {
     throw CommandRefused{
@@ -100,6 +100,10 @@ void LockOrders::calibrate(std::unique_ptr<StageRun> run, Answer answer, std::in
                     : lock_now().lock.state == LockState::Fault ? "reset"
                                                                 : "unlock --axes z")};
   }
+}
+
+void LockOrders::calibrate(std::unique_ptr<StageRun> run, Answer answer, std::int64_t now_ns) {
+  check_can_calibrate();
   at_start_over_ = true;
   LoopCommand command{.kind = Kind::Calibrate};
   command.calibration = std::move(run);

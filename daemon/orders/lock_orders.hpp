@@ -56,6 +56,8 @@ class LockOrders {
   /// Moves the stage to measure it; answered when that has begun.
   /// @throws CommandRefused when the lock is not idle
   void calibrate(std::unique_ptr<StageRun> run, Answer answer, std::int64_t now_ns);
+  /// Whether it would be refused now. @throws CommandRefused
+  void check_can_calibrate() const;
   /// Not one correction leaves from here on, whatever the loop is doing.
   void unlock(Answer answer, std::int64_t now_ns);
   /// Not one correction leaves, and the loop is not told: before unlock().

@@ -81,6 +81,10 @@ void SweepMemory::expect(std::int64_t now_ns) {
   write(now_ns);
 }
 
+void SweepMemory::unexpect() {
+  if (writer_ && under_way_) end();
+}
+
 void SweepMemory::turn(std::int64_t now_ns) {
   if (!writer_) return;
   tell_problem();
@@ -138,7 +142,6 @@ void SweepMemory::end() {
   expected_ns_ = 0;
   if (!left_) return writer_->remove();
   left_->total_nm = total_nm_;
-  left_->time = SavedTime::now();
   writer_->write(to_text(*left_));
 }
 
@@ -173,12 +176,15 @@ std::string SweepMemory::text() {
 
 std::string SweepMemory::cure() const {
   if (!left_ || !config_.lock.at_start || !config_.axial.hold) return {};
+  // Another driver's axis has other numbers.
+  const auto& report = stage_.report();
+  const bool is_told = left_->start_nm && (!report || report->driver == left_->driver);
   const std::string place =
-      left_->start_nm ? fmt::format(", to {:.1f} nm on its own axis", *left_->start_nm) : "";
+      is_told ? fmt::format(", to {:.1f} nm on its own axis", *left_->start_nm) : "";
   return fmt::format(
       "lock.at_start does not lock z where an interrupted calibration left its stage: take that "
       "back by its controller{}{}; `driftctl lock --axes z` holds z where it is",
-      place, left_->start_nm ? ", and z is locked" : "");
+      place, is_told ? ", and z is locked" : "");
 }
 
 /// Tells a problem once, until there is another one or none.

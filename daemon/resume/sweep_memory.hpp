@@ -50,6 +50,8 @@ class SweepMemory {
   void recall();
   /// A calibration is about to begin where the stage is now, which is written.
   void expect(std::int64_t now_ns);
+  /// It does not begin.
+  void unexpect();
   /// Whether the disk has not answered that yet.
   bool is_busy() { return writer_ && writer_->is_busy(); }
   /// Why it is not written; "": it is, or is being.

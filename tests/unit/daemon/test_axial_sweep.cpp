@@ -125,3 +125,24 @@ TEST_CASE("limits that leave less than a lock needs are refused with how much it
   CHECK(with_room(AxialMethod::Defocus, 160).empty());
   CHECK_THAT(with_room(AxialMethod::Defocus, 155), !contains("--step-nm"));
 }
+
+TEST_CASE("a sweep that waits for the disk is ended by `stop`, and never begins") {
+  Fixture f;
+  Asker asker, stopper;
+  f.sweep.begin({}, asker.answer(), f.now_ns);
+  REQUIRE(f.sweep.pending());
+  f.sweep.stop(stopper.answer());
+  CHECK_FALSE(f.sweep.pending());
+  f.turn();
+  f.turn();
+  CHECK(f.played.taken.empty());
+}
+
+TEST_CASE("a sweep of z that is not idle is refused before anything is written") {
+  Fixture f;
+  f.played.report.z.lock.state = control::LockState::Locked;
+  f.played.tell();
+  f.loop.refresh();
+  CHECK_THAT(f.refusal(), contains("`driftctl unlock --axes z` first"));
+  CHECK_FALSE(f.sweep.pending());
+}

@@ -48,13 +48,13 @@ struct Fixture {
     run.emplace(config);
   }
   void restart() { run.emplace(config); }
-  void report(double position_nm) {
+  void report(double position_nm, const char* driver = "lc400") {
     StageAxis axis;
     axis.axis = "z";
     axis.position_nm = position_nm;
     StageReport report;
     report.instance = "1";
-    report.driver = "lc400";
+    report.driver = driver;
     report.axes = {axis};
     run->stage.take(report, now_ns);
   }
@@ -184,6 +184,23 @@ TEST_CASE("lock.at_start is told not to lock z where a calibration left it") {
   f.restart();
   CHECK_THAT(f.run->memory.cure(), contains("by its controller, to 5000.0 nm on its own axis"));
   CHECK_THAT(f.run->memory.cure(), contains("`driftctl lock --axes z`"));
+  f.report(5150, "pi");  // its axis has other numbers
+  CHECK_THAT(f.run->memory.cure(), !contains("5000") && !contains("is locked"));
+}
+
+TEST_CASE("a calibration of z that does not begin leaves nothing behind") {
+  Fixture f;
+  f.config.lock.at_start = f.config.axial.hold = true;
+  f.restart();
+  f.report(5000);
+  f.run->memory.expect(f.now_ns);
+  f.run->memory.unexpect();
+  f.restart();
+  CHECK_FALSE(f.run->memory.is_displaced());
+  f.report(5000);
+  f.run->memory.expect(f.now_ns);
+  f.restart();
+  CHECK(f.run->memory.is_displaced());
 }
 
 TEST_CASE("what is no calibration of z is told and ignored") {
