@@ -57,8 +57,8 @@ std::optional<double> number_of(const nlohmann::json& request, const char* field
 }
 
 /// The answer, with one more field where it is a reply.
-Answer with_field(const char* field, const std::string& value, Answer answer) {
-  return [field, value, answer = std::move(answer)](const Outcome& outcome) {
+Answer with_field(const char* field, nlohmann::json value, Answer answer) {
+  return [field, value = std::move(value), answer = std::move(answer)](const Outcome& outcome) {
     const auto* reply = std::get_if<Reply>(&outcome);
     if (reply == nullptr) return answer(outcome);
     Reply told = *reply;
@@ -70,6 +70,11 @@ Answer with_field(const char* field, const std::string& value, Answer answer) {
 /// The answer, with the lock that cannot be gone back to any more.
 Answer telling(const std::string& forgotten, Answer answer) {
   return forgotten.empty() ? answer : with_field("forgotten", forgotten, std::move(answer));
+}
+
+/// As it was reported last: of a lock that an order leaves as it is.
+nlohmann::json state_of(const LockOrders& lock) {
+  return {{"state", control::name_of(lock.lock_now().lock.state)}};
 }
 
 CommandRefused no_z() {
@@ -254,6 +259,9 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
     return;
   }
   // Of two, one that holds already is no obstacle to the other.
+  if (lock_.lock_now().holds() && axial_->lock.lock_now().holds())
+    throw CommandRefused{Refusal::Refused,
+                         lock_.is_text() + " already, and " + axial_->lock.is_text()};
   if (lock_.lock_now().holds() && !axial_->lock.lock_now().holds())
     return lock_z(with_field("axes", "z", std::move(answer)));
   if (!lock_.lock_now().holds() && axial_->lock.lock_now().holds())
@@ -300,6 +308,7 @@ void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
     places_.give_up_axial();
     axial_->sweep.give_up();
     answer = telling(interrupted_.axial_name(), std::move(answer));
+    answer = with_field("xy", state_of(lock_), with_field("axes", "z", std::move(answer)));
     axial_->lock.reset(std::move(answer), now_ns);
     interrupted_.forget_axial();
     return;
@@ -311,6 +320,8 @@ void CommandHandlers::reset(Answer answer, std::int64_t now_ns) {
     order_anyway([both](const Outcome& outcome) { both->of_z(outcome); },
                  [&](Answer told) { axial_->lock.reset(std::move(told), now_ns); });
   } else {
+    if (axial_ && axial_->lock.is_engaged())
+      answer = with_field("z", state_of(axial_->lock), std::move(answer));
     lock_.reset(std::move(answer), now_ns);
   }
   if (axial_) axial_->sweep.give_up();

@@ -10,8 +10,6 @@
 namespace driftd::daemon {
 namespace {
 
-/// A spot nearer to the region's edge is cut off, and the fit's place is not its own.
-constexpr double kClearanceSigmas = 2;
 /// What is so far from the spot is none of it: its top is held against the scatter of the pixels
 /// there, and the spot's own top.
 constexpr double kOutsideSigmas = 4, kCompanySd = 8, kCompanyShare = 0.05;

@@ -13,6 +13,9 @@ namespace driftd::daemon {
 
 class ReflectionReader {
  public:
+  /// A spot nearer to the region's edge is cut off, and the fit's place is not its own.
+  static constexpr double kClearanceSigmas = 2;
+
   /// @param fitter  of the region's side, for one ROI; @param x_px, y_px  the region's first pixel,
   ///   on the sensor
   ReflectionReader(std::unique_ptr<fitter::LiveFitter> fitter, int x_px, int y_px)

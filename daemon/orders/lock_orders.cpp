@@ -37,7 +37,6 @@ bool LockOrders::is_engaged() const noexcept {
   return daemon::is_engaged(lock_now().lock.state);
 }
 
-/// "the lock is `lost`", "the lock of z is `lost`"
 std::string LockOrders::is_text() const {
   return fmt::format("the lock{} is `{}`", settings_.group == AxisGroup::Axial ? " of z" : "",
                      control::name_of(lock_now().lock.state));

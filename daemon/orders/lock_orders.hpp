@@ -67,6 +67,8 @@ class LockOrders {
 
   /// The lock as the loop reported it last.
   const LockReport& lock_now() const noexcept { return loop_.report().of(settings_.group); }
+  /// "the lock is `lost`", "the lock of z is `lost`"
+  std::string is_text() const;
   /// Whether `unlock` is the way to end it, and not `reset`.
   bool is_engaged() const noexcept;
   /// Answers orders that the loop has taken, or did not take in time; locks at start.
@@ -92,7 +94,6 @@ class LockOrders {
 
   StageForLock ask_stage() const { return stage_ ? stage_() : StageForLock{}; }
   void check_can_begin() const;
-  std::string is_text() const;
   void send(LoopCommand command, const std::string& warning, Answer answer, std::int64_t now_ns);
   void go_idle(LoopCommand::Kind kind, Answer answer, std::int64_t now_ns);
   Outcome outcome_of(const Order& order) const;

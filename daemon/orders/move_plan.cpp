@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "daemon/orders/stage_limits.hpp"
+#include "daemon/setup/reflection_region.hpp"
 #include "daemon/wire/answer.hpp"
 
 namespace driftd::daemon {
@@ -138,21 +140,42 @@ std::optional<LimitPassed> passed_by(Vec2 from_lock_nm, Vec2 from_start_nm,
 /// So near to an end of the curve some of the markers, at heights of their own, are beyond it.
 constexpr double kCurveMarginNm = 150;
 
-/// A place beyond the range of the curve, or near an end and nearer than the sample is now.
-void check_curve(double place_nm, const config::Config& config, const LoopReport& loop) {
+/// So near to the edge of its region the reflected spot is not sent: it moves with the sample, too.
+constexpr double kRegionMarginPx = 1;
+
+/// How far z is read from where it is now.
+struct AxialRoom {
+  double below_nm, above_nm, margin_nm;
+  const char* end;
+};
+
+/// None: z is not measured.
+std::optional<AxialRoom> axial_room(const config::Config& config, const LoopReport& loop) {
   const control::AxialEstimate& z = loop.axial;
-  if (!config.axial.by_widths() || !z.valid) return;
-  const double way_nm = place_nm - z.z_nm;
-  const double below_nm = z.curve_below_nm + way_nm, above_nm = z.curve_above_nm - way_nm;
-  const bool low = below_nm < kCurveMarginNm && way_nm < 0;
-  const bool high = above_nm < kCurveMarginNm && way_nm > 0;
+  if (config.axial.by_widths() && z.valid)
+    return AxialRoom{z.curve_below_nm, z.curve_above_nm, kCurveMarginNm,
+                     "the end of the curve (axial.curve), which some markers reach before"};
+  const auto room = reflection_room(config, loop);
+  if (!room) return std::nullopt;
+  return AxialRoom{
+      room->below_nm, room->above_nm, kRegionMarginPx * std::abs(config.reflection.nm_per_px),
+      "where the reflected spot is read, by the edge of its region (axial.reflection)"};
+}
+
+/// A place where z is not read, or near an end and nearer than the sample is now.
+void check_read(double place_nm, const config::Config& config, const LoopReport& loop) {
+  const auto room = axial_room(config, loop);
+  if (!room) return;
+  const double way_nm = place_nm - loop.axial.z_nm;
+  const double below_nm = room->below_nm + way_nm, above_nm = room->above_nm - way_nm;
+  const bool low = below_nm < room->margin_nm && way_nm < 0;
+  const bool high = above_nm < room->margin_nm && way_nm > 0;
   if (!low && !high) return;
-  throw CommandRefused{
-      Refusal::Refused,
-      fmt::format("the place {} is {:.0f} nm from the end of the curve (axial.curve), which some "
-                  "markers reach before: {:.0f} nm have to be left",
-                  place_text({place_nm, 0}, AxisGroup::Axial), low ? below_nm : above_nm,
-                  kCurveMarginNm)};
+  const double left_nm = low ? below_nm : above_nm;
+  throw CommandRefused{Refusal::Refused,
+                       fmt::format("the place {} is {:.0f} nm {} {}: {:.0f} nm have to be left",
+                                   place_text({place_nm, 0}, AxisGroup::Axial), std::abs(left_nm),
+                                   left_nm < 0 ? "beyond" : "from", room->end, room->margin_nm)};
 }
 
 void check_places(const MoveRequest& move, const config::Config& config, const LoopReport& loop,
@@ -170,7 +193,7 @@ void check_places(const MoveRequest& move, const config::Config& config, const L
       throw CommandRefused{Refusal::Refused,
                            fmt::format("the place {} would take the stage {}",
                                        place_text(place.place_nm, group), in_words(*passed))};
-    if (group == AxisGroup::Axial) check_curve(place.place_nm.x, config, loop);
+    if (group == AxisGroup::Axial) check_read(place.place_nm.x, config, loop);
   }
 }
 

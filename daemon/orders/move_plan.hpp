@@ -52,7 +52,7 @@ struct MovePlan {
 
 /// @param loop  where set-point and stage are, and how fast frames come
 /// @throws CommandRefused  a place or a speed that the limits do not allow; of z also a place
-///   beyond the curve
+///   beyond the curve, or where the reflected spot is out of its region
 MovePlan plan_move(const MoveRequest& request, const config::Config& config, const LoopReport& loop,
                    AxisGroup group = AxisGroup::Lateral);
 /// "(x 12.0, y -3.0 nm)", "(z 12.0 nm)"

@@ -19,6 +19,7 @@ using control::AxialMethod;
 using nlohmann::json;
 
 constexpr std::int64_t kSpotAgainNs = 50'000'000;
+constexpr const char* kWhereItIs = "`driftctl lock --axes z` holds it where it is";
 
 }  // namespace
 
@@ -59,10 +60,9 @@ void Places::keep_axial(SavedLock& seen, std::int64_t now_ns) const {
 
 /// Why z is not to be locked at the place; "" where it is.
 std::string Places::no_axial(const SavedPlace& place) const {
-  const char* where_it_is = "`driftctl lock --axes z` holds it where it is";
-  if (!place.seen.z) return fmt::format("the place was saved without z; {}", where_it_is);
+  if (!place.seen.z) return fmt::format("the place was saved without z; {}", kWhereItIs);
   if (place.seen.z->reading != axial_reading(config_))
-    return fmt::format("z is read by another curve or spot than at the place; {}", where_it_is);
+    return fmt::format("z is read by another curve or spot than at the place; {}", kWhereItIs);
   return {};
 }
 
@@ -107,8 +107,8 @@ void Places::lock_axial(std::int64_t now_ns) {
           limit_passed(config_.axial, way_nm, loop.z.travelled_nm.x + loop.z.total_nm.x + way_nm))
     return refuse(
         fmt::format("z is {:+.1f} nm from the place, and its stage may not go there: it "
-                    "would be {}",
-                    moved_nm, in_words(*passed)));
+                    "would be {}; focus nearer to the place, or allow more ({}); {}",
+                    moved_nm, in_words(*passed), passed->key, kWhereItIs));
   z_part_->ordered = true;
   z_part_->moved_nm = moved_nm;
   try {

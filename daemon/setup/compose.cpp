@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "control/search/turned_constellation.hpp"
+#include "daemon/setup/reflection_region.hpp"
 #include "fitter/cuda_fitter.hpp"
 
 namespace driftd::daemon {
@@ -175,15 +176,6 @@ std::unique_ptr<camera::FrameSource> make_source(const config::Config& config,
 camera::PixelFormat configured_format(const config::Config& config) {
   return config.camera.pixel_format;
 }
-
-namespace {
-
-/// Of a region about a middle: its first pixel.
-int first_of(double middle_px, int side_px) {
-  return static_cast<int>(std::lround(middle_px - 0.5 * (side_px - 1)));
-}
-
-}  // namespace
 
 std::string image_too_small(const config::Config& config, const camera::SourceInfo& source) {
   const double least_px = config::least_side_px(config);

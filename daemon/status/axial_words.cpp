@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config/names.hpp"
+#include "daemon/setup/reflection_region.hpp"
 #include "daemon/wire/number_or_null.hpp"
 
 namespace driftd::daemon {
@@ -24,9 +25,10 @@ constexpr double kNearEndNm = 100;
 constexpr double kFarOffCurve = 0.03;
 
 std::string why_no_z(const control::AxialEstimate& z, int needed) {
+  // Enough may be read, and not be of one z.
   const std::string few =
-      fmt::format("z of {} of {} tracking markers is read, and {} are needed (drift.min_markers)",
-                  z.in_range, z.markers_total, needed);
+      fmt::format("z of {} of {} tracking markers is read", z.in_range, z.markers_total) +
+      (z.in_range < needed ? fmt::format(", and {} are needed (drift.min_markers)", needed) : "");
   switch (z.reason) {
     case AxialReason::Measured:
       return "";
@@ -67,8 +69,8 @@ std::string why_no_reflection(AxialReason reason) {
       return "its reference is being taken";
     case AxialReason::OutOfRange:
       return "the spot is at the edge of its region (axial.reflection), or the region is not in "
-             "the "
-             "camera's";
+             "the camera's: bring the spot back to its middle by the focus, or the stage of z by "
+             "its controller";
     case AxialReason::Saturated:
       return "the spot is saturated: less of its light helps";
     case AxialReason::NotCalibrated:
@@ -154,6 +156,7 @@ nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, 
   if (axial.method == AxialMethod::None) return nullptr;
   const control::AxialEstimate& z = loop.axial;
   const bool placed = current && z.in_range > 0 && axial.by_widths();
+  const auto spot = current ? reflection_room(config, loop) : std::nullopt;
   const bool valid = current && z.valid;
   return {
       {"method", config::text_of(axial.method)},
@@ -169,8 +172,8 @@ nlohmann::json axial_json(const LoopReport& loop, const config::Config& config, 
       {"markers_total", z.markers_total},
       {"distance_from_crossing_nm",
        number_or_null(z.from_crossing_nm, placed && axial.method == AxialMethod::Astigmatic)},
-      {"range_below_nm", number_or_null(z.curve_below_nm, placed)},
-      {"range_above_nm", number_or_null(z.curve_above_nm, placed)},
+      {"range_below_nm", number_or_null(spot ? spot->below_nm : z.curve_below_nm, spot || placed)},
+      {"range_above_nm", number_or_null(spot ? spot->above_nm : z.curve_above_nm, spot || placed)},
       {"warning", both(left, placed                          ? warning_of(z, axial)
                              : current && !axial.by_widths() ? reflection_warning(z)
                                                              : "")}};

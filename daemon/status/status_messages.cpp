@@ -304,6 +304,7 @@ json axial_lock_json(const StatusInputs& in) {
           {"total_z_nm", number_or_null(z.total_nm.x, z.lock_id > 0)},
           {"corrections", z.corrections},
           {"waits", in.axial_waits},
+          {"hold", in.axial_held},
           {"warning", in.axial_lock_warning},
           {"move", in.axial_move}};
 }

@@ -211,6 +211,24 @@ class AxialLock(AxialRig):
         self.rig.sleep(3)
         self.assertEqual({topic for topic, _ in heard.drain()}, {"correction"})
 
+    def test_a_move_does_not_take_the_spot_out_of_its_region(self):
+        self.start()
+        self.rig.client.request("lock")
+        self.wait_z("locked")
+        self.rig.sleep(1)
+        axial = self.rig.status()["axial"]
+        self.assertIs(axial["lock"]["hold"], True)
+        above = axial["range_above_nm"]
+        self.assertLess(above, 400)  # of a region of 24 px at 32 nm
+        with self.assertRaisesRegex(Exception, "beyond where the reflected spot is read"):
+            self.rig.client.request("move", z_nm=axial["z_nm"] + above + 60)
+        self.rig.client.request("move", z_nm=axial["z_nm"] + above - 34)  # a pixel is left
+        self.rig.sleep(3)
+        axial = self.rig.status()["axial"]
+        self.assertEqual((axial["lock"]["state"], axial["valid"]), ("locked", True))
+        self.assertAlmostEqual(axial["range_above_nm"], 34, delta=10)
+        self.rig.client.request("move", z_nm=0)
+
     def test_z_that_has_not_come_back_outlives_another_restart(self):
         self.start(lock={"resume": "always"})
         self.rig.client.request("lock")

@@ -244,6 +244,9 @@ class CalibrateAxial(unittest.TestCase):
         ran = self.driftctl("calibrate", "z", "-o", folder.with_suffix(".yaml"), "--write", "--yes")
         self.assertNotEqual(ran.returncode, 0)
         self.assertIn(str(folder), ran.stderr)
+        ran = self.driftctl("calibrate", "z", "--write", "--keep-curve", "--yes")
+        self.assertNotEqual(ran.returncode, 0)
+        self.assertIn("driftd has none (axial.curve)", ran.stderr)
         self.assertEqual(self.calibration()["phase"], "none")
         self.assertFalse(folder.with_suffix(".yaml").exists())
 

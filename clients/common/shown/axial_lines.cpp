@@ -24,10 +24,12 @@ void add_z(const json& status, const json& position, std::vector<Line>& lines) {
   const std::string z =
       live ? number(position, "/z_nm", "{:+.3f}") : number(axial, "/z_nm", "{:+.3f}");
   if (z != "-") {
-    std::string rest = fmt::format(
-        "   sd {}   {} of {} markers",
-        live ? number(position, "/z_sd_nm", "{:.3f}") : number(axial, "/sd_nm", "{:.3f}"),
-        number(axial, "/markers_used"), number(axial, "/markers_total"));
+    std::string rest = "   sd " + (live ? number(position, "/z_sd_nm", "{:.3f}")
+                                        : number(axial, "/sd_nm", "{:.3f}"));
+    rest += text(axial, "/method") == "reflection"
+                ? "   by the reflected spot"
+                : fmt::format("   {} of {} markers", number(axial, "/markers_used"),
+                              number(axial, "/markers_total"));
     const std::string off = number(axial, "/distance_from_crossing_nm", "{:+.0f}");
     if (off != "-") rest += fmt::format(", {} nm from focus", off);
     lines.push_back({fmt::format("{:<12}{:>11} nm{}", "z", z, rest), Tone::Plain});

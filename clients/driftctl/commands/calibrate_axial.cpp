@@ -74,6 +74,16 @@ void check_usage(const CommonOptions& common, const AxialOptions& options) {
   }
 }
 
+/// Before the stage is moved. @throws std::runtime_error where there is no curve that may stay
+void check_keeps_curve(const json& status) {
+  const json axial = status.value("axial", json());
+  const json curve = axial.is_object() ? axial.value("curve", json()) : json();
+  if (!curve.is_string() || curve.get<std::string>().empty())
+    throw std::runtime_error(
+        "--keep-curve reads the stage's gain by the curve until now, and driftd has none "
+        "(axial.curve): leave --keep-curve out; the stage did not move");
+}
+
 json fields_of(const AxialOptions& options) {
   json fields{{"axes", "z"}};
   if (options.range_nm) fields["range_nm"] = *options.range_nm;
@@ -96,6 +106,7 @@ void calibrate(const CommonOptions& common, const AxialOptions& options) {
     const json status = client.request({{"command", "status"}}).body.value("status", json());
     file =
         checked_calibration_file(common.config, kAxialFile, "driftctl calibrate z --write", status);
+    if (options.keep_curve) check_keeps_curve(status);
     before = config::load(common.config);
     if (!curve.empty() && before.axial.by_widths()) check_curve_writable(*file, curve);
   } else if (!options.output.empty()) {

@@ -132,32 +132,42 @@ bool goes_with_z(const json& body) {
   return z.contains("state") || z.contains("waits");
 }
 
-/// Which locks an order to lock was for, by its reply where it named none: numbers of locks are
-/// of one count.
-std::string axes_of(const std::string& given, const json& body, const json& status) {
-  if (!given.empty()) return given;
+/// Whether z is to be held, too, where no axes were named: axial.hold. A way back has the locks
+/// that were lost, and a place says of z itself.
+bool holds_z_too(const LockOptions& given, const json& status) {
   const json& z = axial_lock(status);
-  const bool of_z = z.is_object() && z.value("lock_id", json()) == body.value("lock_id", json(0));
-  return std::string(of_z || goes_with_z(body) ? kXyz : kXy);
+  return given.axes.empty() && given.place.empty() && !given.resume && z.is_object() &&
+         z.value("hold", false);
 }
 
-/// Waits until the locks of `axes` hold the sample. @throws Refused where one has ended instead
-/// @param ordered  the reply to the order
-void wait_for_lock(const CommonOptions& options, const std::string& axes, const json& ordered,
-                   StopSignal& stop) {
+/// Which locks an order to lock was for, by its reply where it named none: numbers of locks are
+/// of one count.
+std::string axes_of(const LockOptions& given, const json& body, const json& status) {
+  if (!given.axes.empty()) return given.axes;
+  const json& z = axial_lock(status);
+  const bool of_z = z.is_object() && z.value("lock_id", json()) == body.value("lock_id", json(0));
+  return std::string(of_z || goes_with_z(body) || holds_z_too(given, status) ? kXyz : kXy);
+}
+
+/// Waits until the locks that were ordered hold the sample, and tells which those are.
+/// @param body  the reply to the order
+/// @throws Refused where one has ended instead
+std::string wait_for_lock(const CommonOptions& options, const LockOptions& given, const json& body,
+                          StopSignal& stop) {
   constexpr std::chrono::milliseconds kBetween{50};
   ReferenceLine reference;
+  std::string which;
   std::vector<AwaitedLock> locks;
   for (;;) {
     const json status = send(options, {{"command", "status"}}).body.at("status");
     if (locks.empty()) {
-      const std::string which = axes_of(axes, ordered, status);
+      which = axes_of(given, body, status);
       if (which != kZ) locks.emplace_back(false);
       if (which != kXy) locks.emplace_back(true);
     }
     bool all = true;
     for (AwaitedLock& lock : locks) all = lock.holds(status, reference) && all;
-    if (all) return;
+    if (all) return which;
     if (stop.raised()) throw std::runtime_error("waiting was ended; the lock goes on");
     std::this_thread::sleep_for(kBetween);
   }
@@ -178,6 +188,11 @@ json sent(const CommonOptions& options, const json& request, bool waits) {
   }
 }
 
+/// @param lock  x and y's, which is engaged
+std::string without_z(const json& lock, const std::string& why) {
+  return "x and y: " + lock.at("state").get<std::string>() + "; z is not locked: " + why;
+}
+
 json lock_reply(const json& lock) {
   return {{"state", lock.at("state")}, {"lock_id", lock.at("lock_id")}};
 }
@@ -190,11 +205,14 @@ json ordered(const CommonOptions& options, const LockOptions& given) {
   if (!given.axes.empty()) request["axes"] = given.axes;
   try {
     return sent(options, request, given.wait);
-  } catch (const Refused&) {
+  } catch (const Refused& refused) {
     if (!given.wait || given.resume) throw;
     const json status = send(options, {{"command", "status"}}).body.at("status");
     const json& z = axial_lock(status);
-    const bool with_xy = given.axes != kZ, with_z = given.axes == kZ || given.axes == kXyz;
+    const bool z_too = holds_z_too(given, status);
+    const bool with_xy = given.axes != kZ, with_z = given.axes == kZ || given.axes == kXyz || z_too;
+    if (z_too && is_engaged(status) && !is_engaged(z))
+      throw Refused(without_z(status, refused.what()), refused.code);
     if ((with_xy && !is_engaged(status)) || (with_z && !is_engaged(z))) throw;
     const auto tell = [](const json& lock, const char* of) {
       fmt::print(stderr, "lock {}{} is {} already; for a new reference `driftctl unlock` first\n",
@@ -218,15 +236,13 @@ void lock(const CommonOptions& options, const LockOptions& given) {
   if (given.wait) stop.emplace();
   json body = ordered(options, given);
   if (const json z = body.value("z", json::object()); z.contains("refused"))
-    throw Refused("x and y: " + body.at("state").get<std::string>() +
-                      "; z is not locked: " + z.at("refused").get<std::string>(),
-                  "refused");
-  if (stop) {
-    wait_for_lock(options, given.axes, body, *stop);
-    body["state"] = "locked";
-    if (goes_with_z(body)) body["z"]["state"] = "locked";
-  }
+    throw Refused(without_z(body, z.at("refused").get<std::string>()), "refused");
   const bool of_z = given.axes == kZ || body.value("axes", "") == kZ;
+  if (stop) {
+    const std::string which = wait_for_lock(options, given, body, *stop);
+    body["state"] = "locked";
+    if (which == kXyz && !of_z) body["z"]["state"] = "locked";
+  }
   print_state(options, body, of_z ? "z" : "state");
   if (given.place.empty() || options.json) return;
   print_way_to_place(given.place, body);
@@ -254,6 +270,8 @@ void print_state(const CommonOptions& options, const json& body, const char* of)
     fmt::print("{}\n", body.dump());
     return;
   }
+  if (const json xy = body.value("xy", json::object()); xy.contains("state"))
+    fmt::print("state: {}\n", xy.at("state").get<std::string>());
   fmt::print("{}: {}\n", of, body.at("state").get<std::string>());
   if (const json z = body.value("z", json::object()); z.contains("state"))
     fmt::print("z: {}\n", z.at("state").get<std::string>());
@@ -291,7 +309,9 @@ void add_unlock(CLI::App& app, const CommonOptions& options) {
   const auto order = [&options, axes](const char* command) {
     json request{{"command", command}};
     if (!axes->empty()) request["axes"] = *axes;
-    print_state(options, send(options, request).body, *axes == kZ ? "z" : "state");
+    const json body = send(options, request).body;
+    const bool of_z = *axes == kZ || body.value("axes", "") == kZ;
+    print_state(options, body, of_z ? "z" : "state");
   };
   CLI::App* unlock = app.add_subcommand("unlock", "Stop correcting; the stage stays where it is");
   add_axes(*unlock, *axes, "xy, z or xyz; without: all. `--axes z` keeps x and y held");

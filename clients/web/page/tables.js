@@ -162,9 +162,9 @@ function setRanges(status, config) {
     bars.push({ text: `Correction ${name}: ${number(most_nm - Math.abs(total_nm), 1)} nm left of \u00b1${number(most_nm)} nm`,
                 low: -most_nm, high: most_nm, value: total_nm });
   }
-  const { range_below_nm: below, range_above_nm: above } = status.axial ?? {};
+  const { range_below_nm: below, range_above_nm: above, method } = status.axial ?? {};
   if (lock !== null && typeof below === "number" && typeof above === "number") {
-    bars.push({ text: `z is read: ${number(Math.min(below, above))} nm left to the nearer end of the curve`, low: -below, high: above, value: 0 });
+    bars.push({ text: `z is read: ${number(Math.min(below, above))} nm left to the nearer end of the ${method === "reflection" ? "spot's region" : "curve"}`, low: -below, high: above, value: 0 });
   }
   const list = $("ranges");
   while (list.children.length > bars.length) list.lastElementChild.remove();

@@ -34,6 +34,8 @@ constexpr double kLightChange = 0.1;
 /// Planes that the curve was made without may be read off by so much and so many standard
 /// deviations, all of them (rms) and each, or by so much of the step.
 constexpr double kHeldOutNm = 5, kHeldOutSd = 3, kHeldOutPlaneSd = 4, kHeldOutShare = 0.1;
+/// So near to an end of the curve no move of a lock goes (daemon/orders/move_plan.cpp).
+constexpr double kMoveMarginNm = 150;
 /// A plane tells z by so much worse than the median one at most: where more, a fault of the stage
 /// has made the curve flat.
 constexpr double kHeldOutWorse = 1.5;
@@ -466,11 +468,16 @@ class Calibration {
           cure("fewer frames at each plane", "fewer frames (--frames)")));
   }
 
-  /// In the middle half of the range: a lock stands there, and further out readings are uncertain.
+  /// In the middle half of the range: a lock stands there, and readings are most certain.
   [[nodiscard]] static bool is_central(const WidthCurve& curve, double z_nm) {
     const double off = z_nm - curve.crossing_nm();
     return off > 0.5 * (curve.lower_nm() - curve.crossing_nm()) &&
            off < 0.5 * (curve.upper_nm() - curve.crossing_nm());
+  }
+
+  /// Where a move of a lock goes.
+  [[nodiscard]] static bool is_reached(const WidthCurve& curve, double z_nm) {
+    return z_nm > curve.lower_nm() + kMoveMarginNm && z_nm < curve.upper_nm() - kMoveMarginNm;
   }
 
   /// The even steps read by the curve of the odd ones.
@@ -496,13 +503,15 @@ class Calibration {
           sds.push_back(told[i][k]);
         }
         if (2 * here.size() < beads_.size() || here.empty()) continue;
-        if (!is_central(curve, settings_.z_nm[even[k]])) continue;
+        const double z_nm = settings_.z_nm[even[k]];
+        const bool central = is_central(curve, z_nm);
+        if (!central && !is_reached(curve, z_nm)) continue;
         const double of_median = here.size() < 3 ? 1 : 1.25;
         const double noise =
             of_median * own * median(sds) / std::sqrt(static_cast<double>(here.size()));
-        result.planes.push_back({even[k], median(here), noise});
+        result.planes.push_back({even[k], central, median(here), noise});
       }
-      if (result.planes.empty()) return std::nullopt;
+      if (result.central().empty()) return std::nullopt;
       return result;
     } catch (const CalibrationError&) {
       return std::nullopt;  // the odd planes alone do not reach both sides of the crossing
@@ -521,9 +530,8 @@ class Calibration {
     }
     // By what the fits tell: the beads' own spread grows where the stage is at fault.
     const HeldOut& held = *result.held_out;
-    std::vector<double> noise;
-    for (const HeldOut::Plane& plane : held.planes) noise.push_back(plane.noise_nm);
-    const double typical = median(std::move(noise));
+    const HeldOut middle{held.central()};
+    const double typical = middle.typical_noise_nm();
     const auto limit = [&](double sds, double noise_nm) {
       return std::max(kHeldOutNm + sds * noise_nm, kHeldOutShare * std::abs(settings_.step_nm));
     };
@@ -538,13 +546,16 @@ class Calibration {
                       "longer at each",
                       planes, off_nm, allowed_nm));
     };
-    check("planes that a curve was made without are read by it, rms,", held.rms_nm(),
+    check("planes that a curve was made without are read by it, rms,", middle.rms_nm(),
           limit(kHeldOutSd, typical));
+    // Farther out beads tell less, with a stage that is in order, too.
+    const double of_all = std::max(typical, held.typical_noise_nm());
     for (const HeldOut::Plane& plane : held.planes)
       check(fmt::format("the plane of frame {} is read by a curve that was made without it",
                         all_.frames[plane.plane]),
             std::abs(plane.off_nm),
-            limit(kHeldOutPlaneSd, std::min(plane.noise_nm, kHeldOutWorse * typical)));
+            limit(kHeldOutPlaneSd,
+                  std::min(plane.noise_nm, kHeldOutWorse * (plane.is_central ? typical : of_all))));
   }
 
   const ZStackBeads& all_;
@@ -556,6 +567,19 @@ class Calibration {
 };
 
 }  // namespace
+
+std::vector<HeldOut::Plane> HeldOut::central() const {
+  std::vector<Plane> found;
+  for (const Plane& plane : planes)
+    if (plane.is_central) found.push_back(plane);
+  return found;
+}
+
+double HeldOut::typical_noise_nm() const {
+  std::vector<double> noise;
+  for (const Plane& plane : planes) noise.push_back(plane.noise_nm);
+  return median(std::move(noise));
+}
 
 double HeldOut::worst_nm() const {
   double worst = 0;

@@ -75,14 +75,18 @@ struct BeadReading {
   bool held_out = false;  ///< the curve was made without this plane
 };
 
-/// Planes that a curve was made without, in the middle of its range; one at least.
+/// Planes that a curve was made without, as far out as a lock moves the sample; one at least, in
+/// the middle of its range.
 struct HeldOut {
   struct Plane {
     std::size_t plane = 0;
-    double off_nm = 0;    ///< the median of its beads
-    double noise_nm = 0;  ///< of that median, as the fits tell
+    bool is_central = false;  ///< in the middle half of the range
+    double off_nm = 0;        ///< the median of its beads
+    double noise_nm = 0;      ///< of that median, as the fits tell
   };
   std::vector<Plane> planes;
+  [[nodiscard]] std::vector<Plane> central() const;
+  [[nodiscard]] double typical_noise_nm() const;
   [[nodiscard]] double worst_nm() const;
   [[nodiscard]] double rms_nm() const;
 };

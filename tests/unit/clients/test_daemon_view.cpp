@@ -385,6 +385,9 @@ TEST_CASE("z is shown where it is measured, live, with what it is worth") {
   view.update(message("position", position), kNow_ns);
   const auto lines = view.summary(kNow_ns);
   CHECK(contains(line_of(lines, "z "), "    -30.000 nm   sd 1.250   11 of 13 markers"));
+  status["axial"]["method"] = "reflection";
+  view.update(message("status", status), kNow_ns);
+  CHECK(contains(line_of(view.summary(kNow_ns), "z "), "   sd 1.250   by the reflected spot"));
   CHECK(contains(line_of(lines, "witnesses"), "nm   z +2.500 nm"));
   CHECK(view.one_line(kNow_ns).find("nm  z   -30.00 nm  rms") != std::string::npos);
   status["axial"]["warning"] = "the markers are 310 nm from where both widths are equal";

@@ -222,6 +222,33 @@ class Driftctl(unittest.TestCase):
         self.daemon.replies["status"] = [{"ok": True, "status": examples()["status"]}]  # z is measured nowhere
         self.assertEqual(self.run_it("lock", "--wait", "--axes", "xyz").returncode, REFUSED)
 
+    def test_z_that_is_to_be_held_is_waited_for_without_being_named(self):
+        held = {"state": "holding", "reason": "z_not_measured", "cure": "see light", "hold": True}
+        self.daemon.replies["lock"] = [{"ok": False, "error": "the lock is `locked` already", "code": "refused"}]
+        self.z_states(held, held, held, {"hold": True})
+        done = self.run_it("lock", "--wait")
+        self.assertEqual((done.returncode, done.stdout), (DONE, "state: locked\nz: locked\n"))
+        self.assertRegex(done.stderr, r"lock \d+ is locked already.*\nlock 2 of z is holding already.*\n"
+                                      r"z: holding \(z not measured\): see light\n")
+        self.z_states({**held, "state": "idle"})  # and cannot be locked
+        self.daemon.replies["lock"] = [{"ok": False, "error": "z is not calibrated", "code": "refused"}]
+        done = self.run_it("lock", "--wait")
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (REFUSED, "", "driftctl: x and y: locked; z is not locked: z is not calibrated\n"))
+        # x and y were ordered alone, as z is locked.
+        self.daemon.replies["lock"] = [{"ok": True, "state": "referencing", "lock_id": 1, "axes": "xy"}]
+        self.z_states({"state": "lost", "reason": "held_too_long", "held_for": "z_not_measured", "cure": "see light", "hold": True})
+        self.assertEqual(self.run_it("lock", "--wait").returncode, REFUSED)
+        self.assertEqual(self.run_it("lock", "--wait", "--axes", "xy").stdout, "state: locked\n")
+        self.z_states({"hold": True})
+        self.assertEqual(self.run_it("lock", "--wait").stdout, "state: locked\nz: locked\n")
+
+    def test_reset_tells_of_the_lock_that_stays_too(self):
+        self.daemon.replies["reset"] = [{"ok": True, "state": "idle", "axes": "z", "xy": {"state": "locked"}}]
+        self.assertEqual(self.run_it("reset").stdout, "state: locked\nz: idle\n")
+        self.daemon.replies["reset"] = [{"ok": True, "state": "idle", "z": {"state": "locked"}}]
+        self.assertEqual(self.run_it("reset").stdout, "state: idle\nz: locked\n")
+
     def test_z_is_moved_alone_and_with_x_and_y(self):
         begun = {"ok": True, "move": 3, "z_nm": 50.0, "speed_nm_per_s": 900.0, "duration_s": 0.06}
         self.daemon.replies["move"] = [begun]

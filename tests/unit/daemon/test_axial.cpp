@@ -231,6 +231,39 @@ TEST_CASE("status warns of a curve that the markers' widths do not lie on") {
   CHECK_THAT(warning(), contains("6 % off the curve"));
 }
 
+TEST_CASE("that too few markers are read is said where they are too few") {
+  config::Config c = config::default_config();
+  c.axial.method = control::AxialMethod::Astigmatic;
+  c.drift.min_markers = 3;
+  LoopReport loop;
+  const auto text = [&] { return axial_json(loop, c, true)["text"].get<std::string>(); };
+  loop.axial = {.reason = control::AxialReason::Apart, .markers_total = 13, .in_range = 2};
+  CHECK_THAT(text(), contains("z of 2 of 13 tracking markers is read, and 3 are needed"));
+  loop.axial.in_range = 3;
+  CHECK(text() == "z of 3 of 13 tracking markers is read: the markers do not agree on a z");
+}
+
+TEST_CASE("status tells how far the reflected spot may go") {
+  config::Config c = config::default_config();
+  c.axial.method = control::AxialMethod::Reflection;
+  c.reflection = {.x_px = 128.5, .y_px = 40.5, .roi_px = 24, .nm_per_px = 30, .angle_deg = 0};
+  LoopReport loop;
+  loop.axial = {.valid = true, .reason = control::AxialReason::Measured, .z_nm = 60, .in_range = 1};
+  loop.spot_zero = {
+      .along_px = 127, .across_px = 41, .variance_px2 = 0, .sigma_px = 1.5, .light = 1};
+  const nlohmann::json z = axial_json(loop, c, true);
+  CHECK_THAT(z["range_below_nm"].get<double>(),
+             Catch::Matchers::WithinAbs(270, 1e-9));  // 129 to 120 px
+  CHECK_THAT(z["range_above_nm"].get<double>(),
+             Catch::Matchers::WithinAbs(240, 1e-9));  // and to 137
+  CHECK(axial_json(loop, c, false)["range_below_nm"].is_null());
+  loop.axial.valid = false;
+  loop.axial.reason = control::AxialReason::OutOfRange;
+  const nlohmann::json out = axial_json(loop, c, true);
+  CHECK(out["range_above_nm"].is_null());
+  CHECK_THAT(out["text"].get<std::string>(), contains("the stage of z by its controller"));
+}
+
 TEST_CASE("status names what shines beside the reflected spot") {
   config::Config c = config::default_config();
   c.axial.method = control::AxialMethod::Reflection;

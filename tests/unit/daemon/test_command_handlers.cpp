@@ -255,6 +255,12 @@ TEST_CASE("lock and unlock are of the axes that are named, a plain lock of z by 
   CHECK_THAT(f.refusal({{"command", "lock"}, {"axes", "z"}}),
              contains("the lock of z is `locked`"));
   CHECK_THAT(f.refusal({{"command", "lock"}, {"axes", "y"}}), contains("axes"));
+  f.state(AxisGroup::Lateral) = LockState::Locked;
+  f.state(AxisGroup::Axial) = LockState::Holding;
+  f.played.tell();
+  f.loop.refresh();
+  CHECK_THAT(f.refusal({{"command", "lock"}}),
+             contains("the lock is `locked` already, and the lock of z is `holding`"));
 }
 
 TEST_CASE("x and y are locked without a z that cannot be, and the reply says why") {
@@ -330,8 +336,19 @@ TEST_CASE("reset is of the lock that needs it") {
   f.state(AxisGroup::Axial) = LockState::Lost;
   f.played.tell();
   f.loop.refresh();
-  CHECK(f.reply({{"command", "reset"}})["state"] == "idle");
+  json told = f.reply({{"command", "reset"}});
+  CHECK(told["state"] == "idle");
+  CHECK(told["axes"] == "z");
+  CHECK(told["xy"]["state"] == "locked");  // as it stays
   CHECK(f.state(AxisGroup::Axial) == LockState::Idle);
   CHECK(f.state(AxisGroup::Lateral) == LockState::Locked);
   CHECK_THAT(f.refusal({{"command", "reset"}}), contains("the lock is `locked`"));
+  f.state(AxisGroup::Lateral) = LockState::Lost;
+  f.state(AxisGroup::Axial) = LockState::Holding;
+  f.played.tell();
+  f.loop.refresh();
+  told = f.reply({{"command", "reset"}});
+  CHECK(told["state"] == "idle");
+  CHECK(told["z"]["state"] == "holding");
+  CHECK_FALSE(told.contains("axes"));
 }

@@ -238,10 +238,54 @@ TEST_CASE("z has a part of its own in a request, and limits and a curve of its o
   CHECK(refused_z(-230).empty());  // and 160 below
   CHECK(refused_z(170).find("axial.curve") != std::string::npos);
   CHECK(refused_z(-250).find("axial.curve") != std::string::npos);
+  CHECK_THAT(refused_z(400), contains("90 nm beyond the end of the curve"));
   loop.axial.curve_above_nm = 100;  // too near already: away from there it may go
   CHECK(refused_z(5).empty());
   CHECK_FALSE(refused_z(15).empty());
   config.axial.method = driftd::control::AxialMethod::Reflection;
   CHECK(refused_z(-501).find("axial.range_limit_nm") != std::string::npos);
   CHECK(refused_z(-499).empty());
+}
+
+TEST_CASE("z is not moved to where the reflected spot is out of its region") {
+  driftd::config::Config config = limited();
+  config.axial.method = driftd::control::AxialMethod::Reflection;
+  config.axial.range_limit_nm = 5000;
+  // 24 pixels from 117 to 140; a spot of 1.5 px is read 3 px inside.
+  config.reflection = {.x_px = 128.5, .y_px = 40.5, .roi_px = 24, .nm_per_px = 30, .angle_deg = 0};
+  LoopReport loop = locked();
+  loop.axial.valid = true;
+  loop.axial.z_nm = 60;  // by two pixels
+  loop.spot_zero = {
+      .along_px = 127, .across_px = 41, .variance_px2 = 0, .sigma_px = 1.5, .light = 1};
+  const auto refused_z = [&](double z_nm) {
+    try {
+      plan_move(*read_moves({{"z_nm", z_nm}}).z, config, loop, AxisGroup::Axial);
+    } catch (const CommandRefused& refused) {
+      return refused.text;
+    }
+    return std::string();
+  };
+  // From 127 it is 7 px back to 120 and 10 on to 137; one pixel is left.
+  CHECK(refused_z(-179).empty());
+  CHECK_THAT(refused_z(-181), contains("axial.reflection"));
+  CHECK(refused_z(269).empty());
+  CHECK_THAT(refused_z(271), contains("29 nm from where the reflected spot is read"));
+  CHECK_THAT(refused_z(400), contains("100 nm beyond where the reflected spot is read"));
+  config.reflection.nm_per_px = -30;
+  loop.axial.z_nm = -60;
+  CHECK(refused_z(179).empty());
+  CHECK_FALSE(refused_z(181).empty());
+  CHECK(refused_z(-269).empty());
+  CHECK_FALSE(refused_z(-271).empty());
+  // Along the rows, x and y in exchange: 3 px from 41 to the edge at 49 less 3.
+  config.reflection.nm_per_px = 30;
+  config.reflection.angle_deg = 90;
+  loop.axial.z_nm = 0;
+  loop.spot_zero->along_px = 41;
+  loop.spot_zero->across_px = -127;
+  CHECK(refused_z(209).empty());
+  CHECK_FALSE(refused_z(211).empty());
+  loop.axial.valid = false;  // nothing is known
+  CHECK(refused_z(2000).empty());
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """driftfit calibrate-z against the truth of pupil images and Picasso's format against numpy."""
+import copy
 import unittest
 
 from driftfit_program import WithFolder, rows_of  # says what is missing
@@ -130,6 +131,15 @@ class CalibrateZ(WithFolder):
         uneven = World(Pupil(0.075), np.arange(-600, 601, 50) + 60.0 * (np.arange(25) % 2), seed=7)
         self.assertRegex(refusal(uneven), "even steps of --step-nm")
         self.assertFalse((self.folder / "curve.yaml").exists())
+
+    def test_planes_that_were_lost_where_a_lock_may_go_are_found(self):
+        whole = World(Pupil(0.075), np.arange(-500, 501, 25), seed=11)
+        for lost in ((30, 31, 32), (30, 31), (8, 9, 10)):  # from 215 nm above the crossing, and below it
+            with self.subTest(lost=lost):
+                gap = copy.copy(whole)
+                gap.frames = np.delete(whole.frames, lost, axis=0)
+                self.assertRegex(self.calibrate(gap, 25, code=1), "the plane of frame .* a plane missing")
+        self.calibrate(whole, 25)
 
     def test_the_curve_of_bright_beads_reads_dim_ones(self):
         planes = np.arange(-500, 501, 25)
