@@ -35,6 +35,7 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_.turns++;
   report_.time_ns = now_ns;
   each([now_ns](HeldGroup& group) { group.report(now_ns); });
+  report_.z_missing = misses_z();
   if (report_.all_in_lock() != told_in_lock_) {
     told_in_lock_ = report_.all_in_lock();
     source_.set_in_lock(told_in_lock_);

@@ -332,6 +332,7 @@ LoopSettings loop_settings(const config::Config& config, const camera::SourceInf
           .exposure_ns = to_ns(source.exposure_us, 1e3),
           .readout_ns = to_ns(config.camera.readout_us, 1e3),
           .curve = config.axial.read,
+          .holds_z = config.axial.hold,
           .z_by_widths = config.axial.by_widths(),
           .fits_by_likelihood = config.axial.method == control::AxialMethod::Astigmatic,
           .fit_units = {.gain_e_per_adu = config.camera.gain_e_per_adu,
