@@ -105,6 +105,7 @@ class TrackingLoop {
   std::uint32_t references_ = 0;    ///< counts what the drift is relative to
   bool unfinished_ = false;         ///< finish() is still to come for it
   bool told_in_lock_ = false;       ///< to the source
+  bool told_slower_ = false;        ///< likewise
   std::int64_t last_arrival_ns_ = 0;
 
   // Per marker of the present set, whichever fitter and however many markers came before.

@@ -15,7 +15,7 @@ constexpr double kClearlyBeyond = 1.25;
 /// Two fits find the same line within such a share of its frequency.
 constexpr double kSameLineShare = 0.2;
 /// Lines of a smaller share of the noise's variance move the sample by little, aliases or not.
-constexpr double kFaintShare = 0.05;
+constexpr double kFaintLineShare = 0.05;
 
 std::span<const Line> lines_of(const DisturbanceModel& model) noexcept {
   return std::span(model.lines).first(model.line_count);
@@ -56,9 +56,8 @@ void decide_followed(DisturbanceModel& model, const DisturbanceModel& before,
   const bool all = period_s * kLeastRateForLinesHz <= 1;
   for (Line& line : std::span(model.lines).first(model.line_count)) {
     const double beyond = margin_of(line, before);
-    line.followed =
-        line.origin != LineOrigin::Alias &&
-        (all || !is_sharp(line, beyond) || passes_for_walk(line, period_s, beyond));
+    line.followed = line.origin != LineOrigin::Alias &&
+                    (all || !is_sharp(line, beyond) || passes_for_walk(line, period_s, beyond));
   }
 }
 
@@ -75,7 +74,7 @@ void decide_verified(DisturbanceModel& model, const DisturbanceModel& before,
 
 bool needs_verdict(const Line& line, const DisturbanceModel& model) noexcept {
   return is_sharp(line, 1) &&
-         line.kick_nm2_per_s > kFaintShare * model.noise_nm2 * 2 * line.fade_per_s;
+         line.kick_nm2_per_s > kFaintLineShare * model.noise_nm2 * 2 * line.fade_per_s;
 }
 
 bool follows_all(const DisturbanceModel& model) noexcept {

@@ -8,18 +8,18 @@
 namespace driftd::control {
 namespace {
 
-constexpr std::int64_t kSecondNs = 1'000'000'000;
 /// Frames of the slower rate that a test takes, and of the usual one before.
 constexpr std::size_t kFramesOfTest = 200;
 constexpr double kFramesBefore = 400;
 /// A camera that is not slower by then will not be. It takes some frames to be seen.
 constexpr double kLongestWaitS = 2, kLongestWaitFrames = 200;
-constexpr std::int64_t kRestNs = 2 * kSecondNs, kLongRestNs = 60 * kSecondNs;
+/// From a test to the next: until the usual rate is seen again, and longer where one told nothing.
+constexpr double kRestFrames = 48, kFirstRestS = 1, kLongRestS = 60;
 /// A line that a test did not tell is tested again so much later, each time twice as much.
-constexpr std::int64_t kAgainNs = 8 * kSecondNs;
+constexpr std::int64_t kAgainNs = 8'000'000'000;
 constexpr int kMostDoublings = 6;
 /// A line that was in no model for so long is another one when it comes again.
-constexpr std::int64_t kForgottenNs = 60 * kSecondNs;
+constexpr std::int64_t kForgottenNs = 60'000'000'000;
 /// Of log likelihood, over all other origins; and of an alias over the line's own.
 constexpr double kSureOfOwn = 5, kSureOfAlias = 5;
 /// Vibrations above are too small to matter; or above twice the frame rate.
@@ -35,12 +35,12 @@ Line widened(Line line, double seconds) {
   return line;
 }
 
-double variance_nm2(const Line& line) {
+double line_variance_nm2(const Line& line) {
   return line.kick_nm2_per_s / line.fade_per_s;
 }
 
 /// What a line may be of: the frequencies that are seen where it is.
-std::vector<double> look_alikes_hz(double seen_hz, double rate_hz) {
+std::vector<double> frequencies_seen_at(double seen_hz, double rate_hz) {
   std::vector<double> list;
   const double fastest_hz = std::max(kFastestHz, 2 * rate_hz);
   double turns_hz = rate_hz;
@@ -73,7 +73,7 @@ DisturbanceModel judge_origins(const PlaceRecord& record, const DisturbanceModel
     questions.push_back({i, model.lines[i].frequency_hz, 0, 0});
   }
   std::ranges::sort(questions, [&](const Question& a, const Question& b) {
-    return variance_nm2(tried.lines[a.line]) > variance_nm2(tried.lines[b.line]);
+    return line_variance_nm2(tried.lines[a.line]) > line_variance_nm2(tried.lines[b.line]);
   });
   // Each beside the best of the others, the largest first: those that follow count on it.
   const std::size_t rounds = questions.size() > 1 ? 2 : 1;
@@ -86,7 +86,7 @@ DisturbanceModel judge_origins(const PlaceRecord& record, const DisturbanceModel
       };
       const double own = likelihood_at(question.own_hz);
       double alias = -1e300;
-      for (const double other_hz : look_alikes_hz(question.own_hz, rate_hz)) {
+      for (const double other_hz : frequencies_seen_at(question.own_hz, rate_hz)) {
         const double likelihood = likelihood_at(other_hz);
         if (likelihood <= alias) continue;
         alias = likelihood;
@@ -111,8 +111,8 @@ void LineVerifier::reset() noexcept {
   state_ = State::Idle;
   step_count_ = 0;
   last_ns_ = rests_until_ns_ = 0;
-  for (auto& lines : known_)
-    for (Known& line : lines) line.again_ns = line.met_ns = 0;
+  rest_s_ = 0;
+  for (Known& line : known_) line.again_ns = line.met_ns = 0;
 }
 
 double LineVerifier::median_step_s() const {
@@ -126,7 +126,8 @@ double LineVerifier::rate_hz() const noexcept {
 }
 
 void LineVerifier::take(std::int64_t taken_ns) noexcept {
-  if (last_ns_ > 0) steps_s_[step_count_++ % kSteps] = 1e-9 * static_cast<double>(taken_ns - last_ns_);
+  if (last_ns_ > 0)
+    steps_s_[step_count_++ % kSteps] = 1e-9 * static_cast<double>(taken_ns - last_ns_);
   last_ns_ = taken_ns;
   if (step_count_ < kSteps) return;
   const double step_s = median_step_s();
@@ -139,7 +140,7 @@ void LineVerifier::take(std::int64_t taken_ns) noexcept {
   const double waited_s = 1e-9 * static_cast<double>(taken_ns - begun_ns_);
   if (!slower && waited_s > kLongestWaitS + kLongestWaitFrames * period_s_) {
     state_ = State::Idle;
-    rests_until_ns_ = taken_ns + kLongRestNs;
+    rests_until_ns_ = taken_ns + static_cast<std::int64_t>(1e9 * kLongRestS);
   }
 }
 
@@ -149,10 +150,10 @@ double LineVerifier::seen_hz(double frequency_hz) const noexcept {
   return std::abs(cycles - std::round(cycles)) / period_s_;
 }
 
-const LineVerifier::Known* LineVerifier::find(std::size_t axis, const Line& line) const {
+const LineVerifier::Known* LineVerifier::find(const Line& line) const {
   const Known* nearest = nullptr;
   const double at_hz = seen_hz(line.frequency_hz);
-  for (const Known& other : known_[axis]) {
+  for (const Known& other : known_) {
     const double off_hz = std::abs(other.seen_hz - at_hz);
     if (off_hz < kSameHz + kSameShare * at_hz &&
         (nearest == nullptr || off_hz < std::abs(nearest->seen_hz - at_hz)))
@@ -161,17 +162,12 @@ const LineVerifier::Known* LineVerifier::find(std::size_t axis, const Line& line
   return nearest;
 }
 
-LineVerifier::Known& LineVerifier::known(std::size_t axis, const Line& line) {
-  if (const Known* found = find(axis, line)) return known_[axis][static_cast<std::size_t>(found - known_[axis].data())];
-  return known_[axis].emplace_back();
-}
-
-bool LineVerifier::has_question(std::size_t axis, const DisturbanceModel& model) const {
+bool LineVerifier::has_question(const DisturbanceModel& model) const {
   if (is_busy() || step_count_ < kSteps || last_ns_ < rests_until_ns_) return false;
   for (std::size_t i = 0; i < model.line_count; ++i) {
     const Line& line = model.lines[i];
     if (line.origin != LineOrigin::Unknown || !needs_verdict(line, model)) continue;
-    const Known* before = find(axis, line);
+    const Known* before = find(line);
     if (before == nullptr || last_ns_ >= before->again_ns) return true;
   }
   return false;
@@ -184,43 +180,56 @@ void LineVerifier::begin() noexcept {
   record_from_ns_ = last_ns_ - static_cast<std::int64_t>(1e9 * kFramesBefore * period_s_);
 }
 
-void LineVerifier::learn(std::size_t axis, const DisturbanceModel& model) {
+void LineVerifier::learn(const DisturbanceModel& model) {
   for (std::size_t i = 0; i < model.line_count; ++i) {
     const Line& line = model.lines[i];
-    if (line.origin == LineOrigin::Unknown && !needs_verdict(line, model)) continue;
-    Known& to = known(axis, line);
-    to.seen_hz = seen_hz(line.frequency_hz);
-    to.true_hz = line.frequency_hz;
-    to.origin = line.origin;
-    to.met_ns = last_ns_;
-    to.tests = line.origin == LineOrigin::Unknown ? to.tests + 1 : 0;
-    to.again_ns = last_ns_ + (kAgainNs << std::min(to.tests, kMostDoublings));
+    const bool is_told = line.origin != LineOrigin::Unknown;
+    if (!is_told && !needs_verdict(line, model)) continue;
+    const Known* before = find(line);
+    Known now = before == nullptr ? Known{} : *before;
+    now.met_ns = last_ns_;
+    if (is_told || now.origin == LineOrigin::Unknown) {
+      now.seen_hz = seen_hz(line.frequency_hz);
+      now.true_hz = line.frequency_hz;
+      now.origin = line.origin;
+      now.tests = is_told ? 0 : now.tests + 1;
+      now.again_ns = last_ns_ + (kAgainNs << std::min(now.tests, kMostDoublings));
+    }
+    told_ = told_ || is_told;
+    if (before == nullptr)
+      known_.push_back(now);
+    else
+      known_[static_cast<std::size_t>(before - known_.data())] = now;
   }
 }
 
 void LineVerifier::finish() noexcept {
   state_ = State::Idle;
-  rests_until_ns_ = last_ns_ + kRestNs;
+  rest_s_ = told_ ? 0 : std::clamp(2 * rest_s_, kFirstRestS, kLongRestS);
+  told_ = false;
+  const double rests_s = std::max(rest_s_, kRestFrames * period_s_);
+  rests_until_ns_ = last_ns_ + static_cast<std::int64_t>(1e9 * rests_s);
 }
 
-void LineVerifier::name(std::size_t axis, DisturbanceModel& model) {
+void LineVerifier::name(DisturbanceModel& model) {
   for (std::size_t i = 0; i < model.line_count; ++i) {
     Line& line = model.lines[i];
     if (line.frequency_hz * period_s_ > 0.5) line.origin = LineOrigin::Alias;
-    if (find(axis, line) == nullptr) continue;
-    Known& from = known(axis, line);
+    const Known* found = find(line);
+    if (found == nullptr) continue;
+    Known& from = known_[static_cast<std::size_t>(found - known_.data())];
     from.met_ns = last_ns_;
     line.origin = from.origin;
     const double at_hz = seen_hz(line.frequency_hz);
     if (line.origin == LineOrigin::Alias && line.frequency_hz * period_s_ < 0.5) {
-      // As it is seen; a little higher there is a little higher or lower in truth.
-      const double turns = std::round(from.true_hz * period_s_) / period_s_;
-      line.frequency_hz = from.true_hz > turns ? turns + at_hz : turns - at_hz;
+      // Where it is seen a little higher it is a little higher or lower.
+      const double turns_hz = std::round(from.true_hz * period_s_) / period_s_;
+      line.frequency_hz = from.true_hz > turns_hz ? turns_hz + at_hz : turns_hz - at_hz;
     }
     from.true_hz = line.frequency_hz;
     from.seen_hz = at_hz;
   }
-  std::erase_if(known_[axis], [&](const Known& line) { return last_ns_ - line.met_ns > kForgottenNs; });
+  std::erase_if(known_, [&](const Known& line) { return last_ns_ - line.met_ns > kForgottenNs; });
 }
 
 }  // namespace driftd::control

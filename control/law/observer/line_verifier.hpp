@@ -2,10 +2,12 @@
 // Tells the sample's own lines from aliases: vibrations above half the frame rate, which frames
 // show as slower ones. At one frame rate nothing tells them apart; when frames come a little later,
 // an alias is seen elsewhere. The verifier says when the camera is to be slower, for how long, and
-// keeps what was found. The tuner's thread owns it.
+// keeps what was found, of both axes: what shakes the one shakes the other. The tuner's thread owns
+// it.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -26,15 +28,13 @@ DisturbanceModel judge_origins(const PlaceRecord& record, const DisturbanceModel
 
 class LineVerifier {
  public:
-  static constexpr std::size_t kAxes = 2;
-
   /// Frames of before are past. Verdicts stay; a test ends without any.
   void reset() noexcept;
   /// Every frame, in order.
   void take(std::int64_t taken_ns) noexcept;
 
-  /// Whether an axis' model has lines that are worth a test now.
-  bool has_question(std::size_t axis, const DisturbanceModel& model) const;
+  /// Whether a model has lines that are worth a test now.
+  bool has_question(const DisturbanceModel& model) const;
   void begin() noexcept;
   /// From begin() on, until the test is finished or nothing came of it.
   bool is_busy() const noexcept { return state_ != State::Idle; }
@@ -49,11 +49,11 @@ class LineVerifier {
   /// Frames a second, before the camera was slower.
   double rate_hz() const noexcept;
   /// @param model  as judge_origins() made it of one whose lines were not judged before
-  void learn(std::size_t axis, const DisturbanceModel& model);
+  void learn(const DisturbanceModel& model);
   void finish() noexcept;
 
   /// Writes to the lines of a model what was found of them.
-  void name(std::size_t axis, DisturbanceModel& model);
+  void name(DisturbanceModel& model);
 
  private:
   enum class State : std::uint8_t { Idle, Asked, Slower, Over };
@@ -66,18 +66,19 @@ class LineVerifier {
     std::int64_t met_ns = 0;  ///< in a model
   };
   double median_step_s() const;
-  const Known* find(std::size_t axis, const Line& line) const;
-  Known& known(std::size_t axis, const Line& line);
+  const Known* find(const Line& line) const;
   double seen_hz(double frequency_hz) const noexcept;
 
   static constexpr std::size_t kSteps = 32;
-  std::array<std::vector<Known>, kAxes> known_;
+  std::vector<Known> known_;
   std::array<double, kSteps> steps_s_{};  ///< ring
   std::size_t step_count_ = 0;
   std::size_t slower_frames_ = 0;
   State state_ = State::Idle;
   std::int64_t last_ns_ = 0, begun_ns_ = 0, record_from_ns_ = 0, rests_until_ns_ = 0;
   double period_s_ = 0;  ///< of the usual rate
+  double rest_s_ = 0;    ///< after the last test
+  bool told_ = false;    ///< the test has, of some line
 };
 
 }  // namespace driftd::control

@@ -129,12 +129,12 @@ struct Parameters {
     model.walk_nm2_per_s = share(p[0], like);
     for (std::size_t i = 0; i < model.line_count; ++i)
       // Beyond that only a line that is known to be of a faster vibration is.
-      model.lines[i] = {.frequency_hz = std::clamp(
-                            p[3 * i + 1], 0.1,
-                            std::max(0.45 * rate_hz, kFarther * like.lines[i].frequency_hz)),
-                        .fade_per_s = std::clamp(std::exp(p[3 * i + 2]), kLeastFade,
-                                                 std::min(kMostFade, 0.5 * rate_hz)),
-                        .kick_nm2_per_s = share(p[3 * i + 3], like)};
+      model.lines[i] = {
+          .frequency_hz = std::clamp(
+              p[3 * i + 1], 0.1, std::max(0.45 * rate_hz, kFarther * like.lines[i].frequency_hz)),
+          .fade_per_s =
+              std::clamp(std::exp(p[3 * i + 2]), kLeastFade, std::min(kMostFade, 0.5 * rate_hz)),
+          .kick_nm2_per_s = share(p[3 * i + 3], like)};
     return model;
   }
   static double log_share(double nm2_per_s, const DisturbanceModel& model) {

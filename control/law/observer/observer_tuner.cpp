@@ -43,7 +43,7 @@ constexpr int kAnew = 3;
 constexpr std::int64_t kMostMissing = 1000;
 /// What a move has wrong is noise to a fit, and adds up for some frames.
 constexpr double kMoveNoise = 16;
-constexpr double kStepS = 2e-5;  ///< times between frames are told so finely
+constexpr double kStepS = 2e-5;      ///< times between frames are told so finely
 constexpr double kFineStepS = 1e-6;  ///< where vibrations are fast
 /// Limits of the stage's gain, and of its dead time beyond the settings'.
 constexpr double kLeastGain = 0.6, kMostGain = 1.6, kMostLateS = 0.01;
@@ -165,8 +165,7 @@ void ObserverTuner::set_verifies_lines(bool verifies) noexcept {
 }
 
 bool ObserverTuner::is_due(std::size_t axis) const {
-  if (verifier_.is_busy())
-    return axis < settings_.axes && verifier_.is_over() && !judged_[axis];
+  if (verifier_.is_busy()) return axis < settings_.axes && verifier_.is_over() && !judged_[axis];
   return axis < settings_.axes && frames_.size() >= kLeastFrames && age_s() >= axes_[axis].next_s;
 }
 
@@ -329,14 +328,14 @@ double ObserverTuner::adapted_penalty(std::size_t index) const {
 /// Which lines of a new model the stage is to follow.
 void ObserverTuner::decide_lines(std::size_t index, DisturbanceModel& model) {
   const DisturbanceModel& before = axes_[index].model;
-  verifier_.name(index, model);
+  verifier_.name(model);
   if (!verifies()) return decide_followed(model, before, settings_.period_s);
   decide_verified(model, before, settings_.period_s);
 }
 
 /// Begins a test, if the model in use has lines that are worth it.
 void ObserverTuner::ask_for_verdicts(std::size_t index) {
-  if (!verifies() || !verifier_.has_question(index, axes_[index].model)) return;
+  if (!verifies() || !verifier_.has_question(axes_[index].model)) return;
   for (std::size_t i = 0; i < settings_.axes; ++i) asked_[i] = present_model(axes_[i]);
   judged_ = {};
   verifier_.begin();
@@ -345,9 +344,9 @@ void ObserverTuner::ask_for_verdicts(std::size_t index) {
 /// The frames of a test are there.
 std::optional<Tuning> ObserverTuner::take_verdicts(std::size_t index) {
   Axis& axis = axes_[index];
-  const PlaceRecord record = record_of(
-      index, axis.stage, {.from_ns = verifier_.record_from_ns(), .finest_s = kFineStepS});
-  verifier_.learn(index, judge_origins(record, asked_[index], verifier_.rate_hz()));
+  const PlaceRecord record =
+      record_of(index, axis.stage, {.from_ns = verifier_.record_from_ns(), .finest_s = kFineStepS});
+  verifier_.learn(judge_origins(record, asked_[index], verifier_.rate_hz()));
   judged_[index] = true;
   if (judged_[0] && (judged_[1] || settings_.axes == 1)) verifier_.finish();
   DisturbanceModel model = asked_[index];

@@ -106,7 +106,8 @@ int main(int argc, char** argv) {
   app.add_flag("--no-aliases", options.no_aliases, "no line above half the frame rate");
   CLI11_PARSE(app, argc, argv);
   std::puts(
-      "world, frames/s, exposure | 10, 100, 1000 ms means, nm: none | PI | auto, camera at a fixed rate | auto | "
+      "world, frames/s, exposure | 10, 100, 1000 ms means, nm: none | PI | auto, camera at a fixed "
+      "rate | auto | "
       "locked, gains");
   std::vector<Row> rows;
   try {

@@ -271,8 +271,8 @@ class Run {
   std::int64_t start_tick_ = 0;  ///< of the frame
   std::int64_t asked_tick_ = 0;  ///< when the camera was last asked for another frame rate
   bool asked_slower_ = false, is_slower_ = false;
-  Vec2 millisecond_nm_;          ///< sum of the millisecond that is not over
-  int millisecond_ticks_ = 0;    ///< in it
+  Vec2 millisecond_nm_;        ///< sum of the millisecond that is not over
+  int millisecond_ticks_ = 0;  ///< in it
   Vec2 told_nm_, unstrained_nm_;
   std::int64_t last_ns_ = 0;
   std::int64_t driver_busy_until_ = 0;  ///< the frame whose correction it takes again

@@ -62,7 +62,7 @@ struct World {
   /// Happens so long (at_s) after a law begins to act.
   std::optional<simulator::Fault> fault = {};
   bool camera_obeys = true;  ///< its frame rate may be changed while it runs
-  int driver_frames = 1;  ///< the stage's driver takes one correction in so many frames
+  int driver_frames = 1;     ///< the stage's driver takes one correction in so many frames
 };
 
 /// @throws simulator::ScenarioError
