@@ -43,7 +43,8 @@ class Aliases(unittest.TestCase):
         return len(lines) == 4 and all(line["verified"] for line in lines)
 
     def moved_nm(self, seconds: float) -> tuple[float, float]:
-        """The sample's amplitude at the frequency of the line that is there, and where the other one is seen."""
+        """The sample's amplitude at the frequency of the line that is there, and the stage's where the other one is
+        seen: the truth, too, is told once a frame."""
         truth = self.rig.truth()
         rates = []
         for _ in range(round(seconds)):
@@ -52,25 +53,41 @@ class Aliases(unittest.TestCase):
         seen = truth.drain()
         for rate_hz in rates:
             self.assertAlmostEqual(rate_hz, RATE_HZ, delta=0.5)
-        turned = {hz: sum(t["sample_x_nm"] * cmath.exp(-2j * math.pi * hz * 1e-9 * t["time_ns"]) for t in seen)
-                  for hz in (TRUE_HZ, SEEN_HZ)}
-        return tuple(2 * abs(total) / len(seen) for total in turned.values())
+
+        def amplitude_nm(hz: float, places_nm: list) -> float:
+            turned = (nm * cmath.exp(-2j * math.pi * hz * 1e-9 * t["time_ns"]) for t, nm in zip(seen, places_nm))
+            return 2 * abs(sum(turned)) / len(seen)
+
+        return (amplitude_nm(TRUE_HZ, [t["sample_x_nm"] for t in seen]),
+                amplitude_nm(SEEN_HZ, [t["sample_x_nm"] - t["disturbance_x_nm"] for t in seen]))
 
     def ctl(self, *arguments) -> str:
         done = self.rig.run_program(
             [BIN / "driftctl", "--commands", self.rig.commands, "--publish", self.rig.publish, *arguments])
         return " ".join((done.stdout + done.stderr).split())
 
+    def is_slower(self) -> bool:
+        return self.rig.status()["camera"]["rate_hz"] < 0.99 * RATE_HZ
+
+    def wait(self, for_what, seconds: float) -> None:
+        for _ in range(round(10 * seconds)):
+            if for_what():
+                return
+            self.rig.sleep(0.1)
+        self.fail(f"not within {seconds} s: {self.lines()}")
+
+    def test_a_lock_that_ends_leaves_the_frame_rate_as_it_was(self):
+        self.start()
+        self.wait(self.is_slower, 20)
+        self.rig.client.unlock()
+        self.wait(lambda: self.rig.status()["camera"]["rate_hz"] > 0.997 * RATE_HZ, 5)
+        self.rig.sleep(5)
+        self.assertFalse(self.is_slower())
+
     def test_which_is_which(self):
         self.start()
-        waited_s = 0
-        slowest_hz = RATE_HZ
-        while not self.is_known():
-            self.rig.sleep(0.5)
-            waited_s += 0.5
-            slowest_hz = min(slowest_hz, self.rig.status()["camera"]["rate_hz"] or RATE_HZ)
-            self.assertLess(waited_s, 40, self.lines())
-        self.assertLess(slowest_hz, 0.99 * RATE_HZ)
+        self.wait(self.is_slower, 20)
+        self.wait(self.is_known, 20)
         for line in self.lines():
             is_alias = abs(line["frequency_hz"] - SEEN_HZ) < 1
             self.assertEqual(line["followed"], not is_alias, line)
@@ -84,6 +101,8 @@ class Aliases(unittest.TestCase):
         self.assertRegex(status, r"12\.0 Hz \d\.\d+ nm \(verified\)")
         self.assertRegex(status, r"7\.0 Hz \d\.\d+ nm \(an alias of 93\.0 Hz: not followed\)")
         self.assertIn("an alias of 93.0 Hz", self.ctl("advise"))
+        self.assertEqual(self.rig.status()["camera"]["clock"], {"trust": "trusted", "steps": 0, "jumps": 0})
+        self.assertNotRegex(self.rig.daemon.text(), "(?m)^(warning|error)")
 
     def test_by_a_rate_that_stays_all_are_followed(self):
         self.start(verify_lines="false")

@@ -112,6 +112,7 @@ void LineVerifier::reset() noexcept {
   step_count_ = 0;
   last_ns_ = rests_until_ns_ = 0;
   rest_s_ = 0;
+  told_ = false;
   for (Known& line : known_) line.again_ns = line.met_ns = 0;
 }
 
@@ -136,11 +137,13 @@ void LineVerifier::take(std::int64_t taken_ns) noexcept {
   const bool slower = step_s > (1 + kSlowerShare / 2) * period_s_;
   slower_frames_ = slower ? slower_frames_ + 1 : 0;
   if (slower) state_ = State::Slower;
-  if (slower_frames_ + kSteps / 2 >= kFramesOfTest) state_ = State::Over;
   const double waited_s = 1e-9 * static_cast<double>(taken_ns - begun_ns_);
-  if (!slower && waited_s > kLongestWaitS + kLongestWaitFrames * period_s_) {
-    state_ = State::Idle;
-    rests_until_ns_ = taken_ns + static_cast<std::int64_t>(1e9 * kLongRestS);
+  const bool waited = waited_s > kLongestWaitS + kLongestWaitFrames * period_s_;
+  if (slower_frames_ + kSteps / 2 >= kFramesOfTest || (waited && state_ == State::Asked)) {
+    refused_ = state_ == State::Asked;
+    state_ = State::Over;
+  } else if (waited && !slower) {  // it was, and somebody took it back
+    finish();
   }
 }
 
@@ -205,7 +208,7 @@ void LineVerifier::learn(const DisturbanceModel& model) {
 
 void LineVerifier::finish() noexcept {
   state_ = State::Idle;
-  rest_s_ = told_ ? 0 : std::clamp(2 * rest_s_, kFirstRestS, kLongRestS);
+  rest_s_ = told_ ? 0 : std::clamp(2 * rest_s_, refused_ ? kLongRestS : kFirstRestS, kLongRestS);
   told_ = false;
   const double rests_s = std::max(rest_s_, kRestFrames * period_s_);
   rests_until_ns_ = last_ns_ + static_cast<std::int64_t>(1e9 * rests_s);

@@ -42,8 +42,11 @@ class LineVerifier {
   bool wants_slower_frames() const noexcept {
     return state_ == State::Asked || state_ == State::Slower;
   }
-  /// The frames of both rates are there: learn() each axis, then finish().
+  /// The frames of both rates are there: learn() each axis, then finish(). Where is_refused() there
+  /// is nothing to learn.
   bool is_over() const noexcept { return state_ == State::Over; }
+  /// In the last test the camera did not become slower.
+  bool is_refused() const noexcept { return refused_; }
   /// The first of the frames that the test goes by.
   std::int64_t record_from_ns() const noexcept { return record_from_ns_; }
   /// Frames a second, before the camera was slower.
@@ -79,6 +82,7 @@ class LineVerifier {
   double period_s_ = 0;  ///< of the usual rate
   double rest_s_ = 0;    ///< after the last test
   bool told_ = false;    ///< the test has, of some line
+  bool refused_ = false;
 };
 
 }  // namespace driftd::control

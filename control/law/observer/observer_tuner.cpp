@@ -329,7 +329,8 @@ double ObserverTuner::adapted_penalty(std::size_t index) const {
 void ObserverTuner::decide_lines(std::size_t index, DisturbanceModel& model) {
   const DisturbanceModel& before = axes_[index].model;
   verifier_.name(model);
-  if (!verifies()) return decide_followed(model, before, settings_.period_s);
+  if (!verifies() || verifier_.is_refused())
+    return decide_followed(model, before, settings_.period_s);
   decide_verified(model, before, settings_.period_s);
 }
 
@@ -344,22 +345,24 @@ void ObserverTuner::ask_for_verdicts(std::size_t index) {
 /// The frames of a test are there.
 std::optional<Tuning> ObserverTuner::take_verdicts(std::size_t index) {
   Axis& axis = axes_[index];
-  const PlaceRecord record =
-      record_of(index, axis.stage, {.from_ns = verifier_.record_from_ns(), .finest_s = kFineStepS});
-  verifier_.learn(judge_origins(record, asked_[index], verifier_.rate_hz()));
+  if (!verifier_.is_refused()) {
+    const PlaceRecord record = record_of(
+        index, axis.stage, {.from_ns = verifier_.record_from_ns(), .finest_s = kFineStepS});
+    verifier_.learn(judge_origins(record, asked_[index], verifier_.rate_hz()));
+    // An alias that went elsewhere with the rate is no surprise.
+    axis.surprise = 1;
+    axis.surprised_s = -1;
+  }
   judged_[index] = true;
-  if (judged_[0] && (judged_[1] || settings_.axes == 1)) verifier_.finish();
   DisturbanceModel model = asked_[index];
   decide_lines(index, model);
-  const auto changes = [&](const Line& line) {
-    const auto i = static_cast<std::size_t>(&line - model.lines.data());
-    return line.origin != asked_[index].lines[i].origin;
-  };
-  if (std::none_of(model.lines.begin(), model.lines.begin() + model.line_count, changes))
-    return std::nullopt;
-  // An alias that went elsewhere with the rate is no surprise.
-  axis.surprise = 1;
-  axis.surprised_s = -1;
+  if (judged_[0] && (judged_[1] || settings_.axes == 1)) verifier_.finish();
+  bool changes = false;
+  for (std::size_t i = 0; i < model.line_count; ++i) {
+    const Line &now = model.lines[i], &before = asked_[index].lines[i];
+    changes = changes || now.origin != before.origin || now.followed != before.followed;
+  }
+  if (!axis.has_model || !changes) return std::nullopt;
   const Trial trial = tried(index, model, axis.stage, age_s(), age_s());
   axis.model = trial.filter.model();
   axis.tuned_s = age_s();

@@ -163,11 +163,31 @@ TEST_CASE("line verifier: a camera that does not obey is left alone for a minute
   watch.verifier.begin();
   watch.go_on(500);
   CHECK_FALSE(watch.verifier.wants_slower_frames());
+  REQUIRE(watch.verifier.is_over());
+  CHECK(watch.verifier.is_refused());
+  watch.verifier.finish();
   CHECK_FALSE(watch.verifier.is_busy());
-  watch.go_on(5000);
+  CHECK(watch.verifier.is_refused());
+  watch.go_on(5900);
   CHECK_FALSE(watch.verifier.has_question(found));
-  watch.go_on(1200);
-  CHECK(watch.verifier.has_question(found));
+  watch.go_on(200);
+  REQUIRE(watch.verifier.has_question(found));
+  watch.obeys = true;
+  watch.verifier.begin();
+  watch.go_on(300);
+  CHECK(watch.verifier.is_over());
+  CHECK_FALSE(watch.verifier.is_refused());
+}
+
+TEST_CASE("line verifier: a test whose slower rate somebody takes back tells nothing") {
+  Watch watch;
+  watch.go_on(100);
+  watch.verifier.begin();
+  watch.go_on(100);
+  watch.obeys = false;
+  watch.go_on(500);
+  CHECK_FALSE(watch.verifier.is_busy());
+  CHECK_FALSE(watch.verifier.is_refused());
 }
 
 TEST_CASE("line verifier: a lock that begins anew ends a test") {
