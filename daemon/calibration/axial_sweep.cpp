@@ -201,9 +201,8 @@ void AxialSweep::check_suits(const control::SweepPlan& plan) const {
                     seconds, kMostSeconds)};
 }
 
-void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t now_ns) {
+AxialSweep::Sweep AxialSweep::sweep_now(const SweepRequest& request) const {
   const bool by_spot = config_.axial.method == AxialMethod::Reflection;
-  if (prepared_) throw CommandRefused{Refusal::Busy, "a calibration is about to begin"};
   check_may_begin(!by_spot);
   const control::SweepSettings settings = settings_for(request);
   check_room(request, settings);
@@ -211,26 +210,33 @@ void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t 
   check_suits(plan);
   const double seconds = std::round(seconds_of(plan));
   const double farthest_nm = std::abs(config_.axial_stage.gain) * plan.farthest_nm();
-  auto run = std::make_unique<SweepRun>(
+  Sweep sweep;
+  sweep.run = std::make_unique<SweepRun>(
       std::move(plan), by_spot ? 0 : loop_.markers().count,
       SweepRunSettings{
           .stage_gain = config_.axial_stage.gain,
           .by_spot = by_spot,
           .bad_frames_to_end = std::max(config_.lock.bad_frames_to_hold, kFewestBadFramesToEnd)});
-  nlohmann::json fields = {{"excursion_nm", farthest_nm},         {"seconds", seconds},
-                           {"range_nm", settings.range_nm},       {"step_nm", settings.step_nm},
-                           {"frames", settings.frames_per_place}, {"settle_s", settings.settle_s}};
+  sweep.text = fmt::format("the stage of z goes {:g} nm up and down in steps of {:g} nm",
+                           settings.range_nm, settings.step_nm);
+  sweep.fields = {{"excursion_nm", farthest_nm},         {"seconds", seconds},
+                  {"range_nm", settings.range_nm},       {"step_nm", settings.step_nm},
+                  {"frames", settings.frames_per_place}, {"settle_s", settings.settle_s}};
   if (const std::string& why = memory_.keeps_nothing(); !why.empty())
-    fields["warning"] =
+    sweep.fields["warning"] =
         "where the stage of z begins is not written down, and were driftd killed meanwhile, nobody "
         "could tell how far it is from there: " +
         why;
+  return sweep;
+}
+
+void AxialSweep::begin(const SweepRequest& request, Answer answer, std::int64_t now_ns) {
+  if (prepared_) throw CommandRefused{Refusal::Busy, "a calibration is about to begin"};
+  sweep_now(request);
   check_lock_is_idle();
   memory_.expect(now_ns);
-  prepared_ = {.run = std::move(run),
-               .text = fmt::format("the stage of z goes {:g} nm up and down in steps of {:g} nm",
-                                   settings.range_nm, settings.step_nm),
-               .fields = std::move(fields),
+  prepared_ = {.request = request,
+               .at = travel(),
                .answer = std::move(answer),
                .until_ns = now_ns + kDiskNs};
 }
@@ -247,15 +253,25 @@ void AxialSweep::turn(std::int64_t now_ns) {
          fmt::format("where the stage of z begins cannot be written down, and were driftd killed "
                      "meanwhile, nobody could tell how far it is from there: {}",
                      problem)});
-  Prepared prepared = *std::exchange(prepared_, std::nullopt);
+  const Prepared prepared = *std::exchange(prepared_, std::nullopt);
   try {
-    check_may_begin(config_.axial.method != AxialMethod::Reflection);  // once more
-    order(std::move(prepared.run), std::move(prepared.text), std::move(prepared.fields),
-          prepared.answer, now_ns);
+    check_is_there(prepared.at);
+    Sweep sweep = sweep_now(prepared.request);  // much may have changed since
+    order(std::move(sweep.run), std::move(sweep.text), std::move(sweep.fields), prepared.answer,
+          now_ns);
   } catch (const CommandRefused& refused) {
     memory_.unexpect();
     prepared.answer(refused);
   }
+}
+
+void AxialSweep::check_is_there(const std::optional<AxialTravel>& written) const {
+  const auto now = travel();
+  if (!written || !now || now->is_at(written->position_nm)) return;
+  throw CommandRefused{Refusal::Refused,
+                       fmt::format("the stage of z was moved from {:.1f} to {:.1f} nm on its own "
+                                   "axis while that was written down as the beginning",
+                                   written->position_nm, now->position_nm)};
 }
 
 void AxialSweep::stop(const Answer& answer) {

@@ -66,11 +66,20 @@ class AxialSweep final : public RunningCalibration {
     return travel_ ? travel_() : std::optional<AxialTravel>();
   }
 
+  struct Sweep {
+    std::unique_ptr<SweepRun> run;
+    std::string text;  ///< for people
+    nlohmann::json fields;
+  };
+  /// As it would be from here. @throws CommandRefused
+  Sweep sweep_now(const SweepRequest& request) const;
+  /// @throws CommandRefused where the stage is no longer at what was written
+  void check_is_there(const std::optional<AxialTravel>& written) const;
+
   /// What is to be ordered once the way back is written.
   struct Prepared {
-    std::unique_ptr<SweepRun> run;
-    std::string text;
-    nlohmann::json fields;
+    SweepRequest request;
+    std::optional<AxialTravel> at;  ///< which is being written
     Answer answer;
     std::int64_t until_ns;
   };

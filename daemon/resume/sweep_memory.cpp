@@ -82,7 +82,9 @@ void SweepMemory::expect(std::int64_t now_ns) {
 }
 
 void SweepMemory::unexpect() {
-  if (writer_ && under_way_) end();
+  if (!writer_ || !under_way_) return;
+  tell_problem();  // which is over with the file
+  end();
 }
 
 void SweepMemory::turn(std::int64_t now_ns) {

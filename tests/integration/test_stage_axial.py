@@ -135,9 +135,11 @@ class AxialTest(unittest.TestCase):
 class OneController(AxialTest):
     """x, y and z of one emulated controller."""
 
-    def start(self, kind: str, *arguments) -> Emulator:
+    def start(self, kind: str, *arguments, z_state: str = "ready") -> Emulator:
         self.start_world()
         emulator = Emulator(self, kind, "--sim-axes", "xyz", *arguments)
+        if z_state == "servo_off":
+            emulator.ask("servo_off 3")
         low_nm, high_nm = ENDS[kind]
         axes = dict(zip("xyz", THREE_AXES[kind]))
         extra = {"lc400": ", baud: 3000000"}.get(kind, "")
@@ -146,8 +148,8 @@ class OneController(AxialTest):
             f"motion: {{axes: xyz}}\n"
             f"x: {{axis: '{axes['x']}', {LIMITS}}}\ny: {{axis: '{axes['y']}', {LIMITS}}}\n"
             f"z: {{axis: '{axes['z']}', {LIMITS}, min_nm: {low_nm}, max_nm: {high_nm}}}\n")
-        for of_z in (False, True):
-            self.report(of_z, lambda r: r["state"] == "ready")
+        for of_z, state in ((False, "ready"), (True, z_state)):
+            self.report(of_z, lambda r: r["state"] == state)
         return emulator
 
     def moves(self, kind: str, *arguments, resolution_nm: float = 1.0) -> None:
@@ -225,6 +227,12 @@ class OneController(AxialTest):
                 self.reach(z=-15, step_nm=3)
             else:
                 self.reach(x=20, step_nm=3)
+
+    def test_a_servo_that_was_off_at_the_connection_is_known_to_be_on(self):
+        emulator = self.start("pi_gcs2", z_state="servo_off")
+        self.assertFalse(self.report(True)["axes"][0]["closed_loop"])
+        emulator.ask("servo_on 3")
+        self.assertTrue(self.report(True, lambda r: r["state"] == "ready")["axes"][0]["closed_loop"])
 
     def test_a_servo_of_z_or_of_x_is_its_lock_s_alone_pi(self):
         self.check_that_a_servo_is_its_group_s("pi_gcs2")

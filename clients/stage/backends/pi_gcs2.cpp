@@ -325,7 +325,8 @@ void PiGcs2::switch_servos_on() {
 void PiGcs2::collect() {
   if (!std::exchange(answer_due_, false)) return;
   error_ = parse_error(answer(kErrorNumber));
-  if (error_ != 0) not_taken_ = true;
+  // A servo that switched itself off, of any axis and at any time, is no refusal of this move.
+  if (error_ != 0 && error_ != kServoSwitchedItselfOff) not_taken_ = true;
 }
 
 bool PiGcs2::prepare() {

@@ -44,8 +44,11 @@ struct HandlersFixture {
                           [] { return std::string(); },
                           [] { return DriverTiming{}; }};
   SweepMemory sweep_memory{config, loop, z_stage, told.log};
-  AxialSweep sweep{config,      z_orders, camera, loop, told.log, [] { return std::string(); },
-                   sweep_memory};
+  std::optional<AxialTravel> z_travel;
+  AxialSweep sweep{config,       z_orders,
+                   camera,       loop,
+                   told.log,     [] { return std::string(); },
+                   sweep_memory, [this] { return z_travel; }};
   LockSaver memory{config, "session", camera,   loop,
                    stage,  z_stage,   told.log, [] { return MarkerSizes{}; }};
   LockRecovery interrupted{config, memory,  camera,   loop,

@@ -138,6 +138,28 @@ TEST_CASE("a sweep that waits for the disk is ended by `stop`, and never begins"
   CHECK(f.played.taken.empty());
 }
 
+TEST_CASE("what changes while a sweep waits for the disk is seen before it begins") {
+  const auto refusal_after = [](void (*change)(Fixture&)) {
+    Fixture f;
+    f.z_travel = AxialTravel{.max_nm = 10'000, .resolution_nm = 1, .position_nm = 5000};
+    Asker asker;
+    f.sweep.begin({}, asker.answer(), f.now_ns);
+    change(f);
+    f.turn();
+    f.turn();
+    CHECK_FALSE(f.sweep.pending());
+    CHECK(f.played.taken.empty() == !asker.code().empty());
+    return asker.text();
+  };
+  CHECK(refusal_after([](Fixture& f) { f.z_travel->position_nm += 12; }).empty());
+  CHECK_THAT(refusal_after([](Fixture& f) { f.z_travel->position_nm += 14; }),
+             contains("moved from 5000.0 to 5014.0 nm on its own axis"));
+  CHECK_THAT(refusal_after([](Fixture& f) { f.z_travel->max_nm = 5100; }),
+             contains("what the stage's driver tells of its travel"));
+  CHECK_THAT(refusal_after([](Fixture& f) { f.config.axial.range_limit_nm = 100; }),
+             contains("axial.range_limit_nm (100 nm)"));
+}
+
 TEST_CASE("a sweep of z that is not idle is refused before anything is written") {
   Fixture f;
   f.played.report.z.lock.state = control::LockState::Locked;

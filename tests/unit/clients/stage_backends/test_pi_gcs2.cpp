@@ -276,6 +276,20 @@ TEST_CASE("PI: a refused move is found before anything else is sent, and told on
   CHECK(peer.problem().empty());
 }
 
+TEST_CASE("PI: a servo that switches itself off behind a move is no refusal of it") {
+  ScriptedPeer peer(Over::Tcp,
+                    {with(connected(), {{.expect = "MOV 1 1.0000\nERR?\n", .answer = "1024\n"},
+                                        {.expect = "SVO? 1 2\n", .answer = "1=1 \n2=0\n"}})});
+  const auto stage = make_stage(options(peer));
+  stage->connect();
+  stage->move_to(std::array{1000.0, kStays});
+  CHECK(stage->prepare());
+  const Health health = stage->health();
+  CHECK(health_part(health, 0, 1).condition == Condition::Ready);
+  CHECK(health_part(health, 1, 1).condition == Condition::ServoOff);
+  CHECK(peer.problem().empty());
+}
+
 TEST_CASE("PI: a halt by another program is an error") {
   ScriptedPeer peer(
       Over::Tcp, {with(connected(), {{.expect = "MOV 1 1.0000 2 1.0000\nERR?\n", .answer = "10\n"},
