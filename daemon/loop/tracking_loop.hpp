@@ -107,6 +107,7 @@ class TrackingLoop {
   bool unfinished_ = false;         ///< finish() is still to come for it
   bool leaves_z_ = false;           ///< the last command that says whether z is held beside x and y
   bool told_in_lock_ = false;       ///< to the source
+  bool told_slower_ = false;        ///< likewise
   std::int64_t last_arrival_ns_ = 0;
 
   // Per marker of the present set, whichever fitter and however many markers came before.

@@ -95,8 +95,10 @@ control::ControllerSettings axial_controller_settings(const config::Config& conf
 
 control::SupervisorSettings supervisor_settings(const config::Config& config,
                                                 const camera::SourceInfo& source) {
+  control::ControllerSettings controller = controller_settings(config);
+  controller.verifies_lines = config.control.verify_lines && source.rate_can_change;
   return {.lock = lock_settings(config.lock),
-          .controller = controller_settings(config),
+          .controller = controller,
           .reference_frames = config.lock.reference_frames,
           .rest_moves_to_lock = control::StageMonitor::kMovesToJudge,
           .stall_timeout_ns = to_ns(config.camera.stall_timeout_ms, 1e6),
