@@ -19,6 +19,7 @@ constexpr bool has_aliases(double rate_hz) noexcept {
 
 /// The frequency at which one is seen: at most half the frame rate.
 inline double seen_hz(double frequency_hz, double rate_hz) noexcept {
+  if (!(rate_hz > 0)) return frequency_hz;
   const double cycles = frequency_hz / rate_hz;
   return rate_hz * std::abs(cycles - std::round(cycles));
 }

@@ -191,6 +191,14 @@ bool cut_roi(const Frame& frame, int x_px, int y_px, int side_px, std::uint16_t*
   return true;
 }
 
+int level_at(const Frame& frame, int x_px, int y_px) noexcept {
+  if (x_px < 0 || y_px < 0 || x_px >= frame.width_px || y_px >= frame.height_px) return -1;
+  const Line line = line_of(frame, static_cast<std::size_t>(y_px));
+  std::uint16_t level = 0;
+  unpack_run(frame.format, line.data, line.first + static_cast<std::size_t>(x_px), 1, &level);
+  return level;
+}
+
 void unpack(const Frame& frame, std::uint16_t* out) noexcept {
   unpack_lines(frame, 0, frame.height_px, out);
 }

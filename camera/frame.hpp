@@ -39,6 +39,9 @@ std::size_t held_bytes(const Frame& frame) noexcept;
 /// @return false, with `out` untouched, when the ROI does not lie wholly inside the frame
 bool cut_roi(const Frame& frame, int x_px, int y_px, int side_px, std::uint16_t* out) noexcept;
 
+/// A pixel's level, as cut_roi() copies it; -1 outside the frame.
+int level_at(const Frame& frame, int x_px, int y_px) noexcept;
+
 /// Unpacks a whole frame into row-major u16 (width_px * height_px values).
 void unpack(const Frame& frame, std::uint16_t* out) noexcept;
 /// Unpacks the lines from `first` up to `end` alone, into their places.

@@ -87,6 +87,7 @@ struct SourceInfo {
   int offset_y_px = 0;
   double exposure_us = 0;
   double frame_rate_hz = 0;
+  bool rate_can_change = false;  ///< while it runs: FrameSource::set_slowness()
   double gain_db = std::numeric_limits<double>::quiet_NaN();  ///< not a number: not known in dB
   SettableRange exposure_range_us, gain_range_db;
   std::uint64_t exposure_order = 0;  ///< the last one that was dealt with; 0: none
@@ -142,6 +143,10 @@ class FrameSource {
   /// again at each later connection. info() tells when and what it took; frames under way may still
   /// be of before. Housekeeping thread. @returns the order's number; 0: nothing can be set here
   virtual std::uint64_t order_exposure(const ExposureOrder& /*order*/) { return 0; }
+  /// Frames are to come later, soon after, by such a share of their period; 0: as configured. Where
+  /// info().rate_can_change. It ends by itself after 20 s, and with the connection. Never blocks.
+  /// Only the tracking loop calls it.
+  virtual void set_slowness(double /*share*/) noexcept {}
   virtual SourceCounters counters() const noexcept = 0;
   virtual SourceInfo info() const = 0;
   /// Events since the last call. Housekeeping thread.

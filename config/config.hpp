@@ -158,7 +158,8 @@ struct Gate {
 
 struct Control {
   control::ControlLaw law;
-  double coast_nm;  ///< 0: never
+  double coast_nm;    ///< 0: never
+  bool verify_lines;  ///< by another frame rate for some seconds
   double proportional, integral;
   double step_limit_nm, rate_limit_nm_per_s, range_limit_nm, travel_limit_nm;
 };

@@ -128,6 +128,15 @@ std::vector<Option> control_section() {
            .min = 0,
            .max = 100,
            .reload = Reload::Live}),
+      row<&Config::control, &Control::verify_lines>(
+          "control.verify_lines", true,
+          {.text = "A camera shows a vibration above half its frame rate as a slower one, which "
+                   "must not be followed. `true`: from 44 frames/s on the observer follows a sharp "
+                   "vibration of x or y once it is verified: while locked, the camera sends its "
+                   "frames 2 % later for 200 of them, and what is faster than it looks is seen "
+                   "elsewhere. Where the camera has no `camera.frame_rate_hz` of its own (0, or a "
+                   "trigger) nothing is verified. `false`: likewise; all are followed.",
+           .reload = Reload::Live}),
       row<&Config::control, &Control::proportional>(
           "control.proportional", 0,
           {.text = "PI: share of the predicted error that each frame corrects at once.",

@@ -231,10 +231,10 @@ void CommandHandlers::lock(const Json& request, Answer answer, std::int64_t now_
   const auto lock_xy = [&](Answer told) {
     if (!resumes) {
       told = telling(interrupted_.name_with_axial(), std::move(told));
-      return lock_.lock(std::move(told), now_ns);
+      return lock_.lock(std::move(told), now_ns, std::nullopt, axes && !axes->z);
     }
     lock_.check_can_lock();  // there is nothing to go back to while a lock is engaged
-    lock_.lock(std::move(told), now_ns, interrupted_.resumption());
+    lock_.lock(std::move(told), now_ns, interrupted_.resumption(), axes && !axes->z);
   };
   const auto lock_z = [&](Answer told) {
     if (!resumes) {

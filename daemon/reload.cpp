@@ -12,6 +12,7 @@
 #include "config/log_level.hpp"
 #include "config/options.hpp"
 #include "daemon/orders/engaged_lock.hpp"
+#include "daemon/orders/stage_limits.hpp"
 #include "daemon/setup/axial_curve.hpp"
 #include "daemon/setup/compose.hpp"
 #include "daemon/wire/socket_path.hpp"
@@ -33,6 +34,31 @@ std::string port_of(const std::string& tcp) {
 bool is_of_all_addresses(const std::string& tcp) {
   const std::string address = before_port(tcp);
   return address == "tcp://0.0.0.0:" || address == "tcp://[::]:" || address == "tcp://*:";
+}
+
+/// A lock that stands beyond a limit is taken back within it, and moves the sample.
+void check_limits(const config::Config& before, const config::Config& after,
+                  const LoopReport& loop) {
+  const auto check = [](const std::optional<LimitPassed>& was, const std::optional<LimitPassed>& is,
+                        const char* lock) {
+    if (!is || was) return;
+    throw config::ConfigError(fmt::format(
+        "the stage is {}: {} would move the sample back; unlock it first, or allow more",
+        in_words(*is), lock));
+  };
+  const auto sum = [](Vec2 from_nm, Vec2 nm) { return Vec2{from_nm.x + nm.x, from_nm.y + nm.y}; };
+  if (loop.holds()) {
+    const Vec2 from_lock_nm = sum(loop.carried_nm, loop.total_nm);
+    const Vec2 from_start_nm = sum(loop.travelled_nm, loop.total_nm);
+    check(limit_passed(before.control, from_lock_nm, from_start_nm),
+          limit_passed(after.control, from_lock_nm, from_start_nm), "the lock");
+  }
+  if (loop.z.holds()) {
+    const double from_lock_nm = sum(loop.z.carried_nm, loop.z.total_nm).x;
+    const double from_start_nm = sum(loop.z.travelled_nm, loop.z.total_nm).x;
+    check(limit_passed(before.axial, from_lock_nm, from_start_nm),
+          limit_passed(after.axial, from_lock_nm, from_start_nm), "the lock of z");
+  }
 }
 
 }  // namespace
@@ -61,6 +87,7 @@ Outcome Reload::run() {
                                                 : "a restart is needed",
                                             fmt::join(fixed, ", ")));
     }
+    check_limits(config_, after, loop_.report());
     config::AccessRules rules = config::read_access(after.access);
     config_ = std::move(after);
     tell_access(wire_.replace(std::move(rules)));

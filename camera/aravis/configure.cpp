@@ -12,6 +12,13 @@
 namespace driftd::camera::aravis {
 namespace {
 
+/// Set by itself, as Aravis sets the triggers with it; empty: the camera has none.
+std::string rate_feature(ArvCamera* camera) {
+  for (const char* name : {"AcquisitionFrameRate", "AcquisitionFrameRateAbs"})
+    if (has(camera, name)) return name;
+  return "";
+}
+
 class Configurator {
  public:
   Configurator(ArvCamera* camera, const AravisSettings& settings)
@@ -371,6 +378,7 @@ class Configurator {
     const Taken taken = set_quantity(rate);
     tell(rate, taken);
     info_.frame_rate_hz = taken.value;
+    info_.rate_can_change = !rate_feature(camera_).empty();
   }
 
   ArvCamera* camera_;
@@ -380,6 +388,12 @@ class Configurator {
 };
 
 }  // namespace
+
+std::string change_frame_rate(ArvCamera* camera, double rate_hz) {
+  const std::string feature = rate_feature(camera);
+  if (feature.empty()) return "the camera has no frame rate to set";
+  return refusal(arv_camera_set_float, camera, feature.c_str(), rate_hz);
+}
 
 SourceInfo configure(ArvCamera* camera, const AravisSettings& settings) {
   return Configurator(camera, settings).run();

@@ -14,6 +14,9 @@ namespace driftd::camera::aravis {
 ///         pixel format none of ours, no trigger where one is asked for)
 SourceInfo configure(ArvCamera* camera, const AravisSettings& settings);
 
+/// Of a camera that sends. @returns why it did not take it; empty when it did
+std::string change_frame_rate(ArvCamera* camera, double rate_hz);
+
 /// Sets exposure and gain of a camera that sends, and the frame rate again where these have changed
 /// it.
 /// @param settings  with what is ordered; @param info  what the camera took goes there

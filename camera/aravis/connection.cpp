@@ -347,6 +347,14 @@ std::string Connection::adjust_exposure(const AravisSettings& wanted, const Expo
   return problem;
 }
 
+std::string Connection::set_slowness(double share) noexcept {
+  try {
+    return change_frame_rate(camera_.get(), info_.frame_rate_hz / (1 + share));
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
 void Connection::software_trigger() {
   checked("the software trigger", arv_camera_software_trigger, camera_.get());
 }

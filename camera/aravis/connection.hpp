@@ -86,6 +86,9 @@ class Connection {
   /// @param wanted  as shared, with what is ordered. @returns as aravis::adjust_exposure()
   /// @throws CameraError when nobody knows what the camera has by now
   std::string adjust_exposure(const AravisSettings& wanted, const ExposureOrder& order);
+  /// Frames come later by such a share of their period; 0: as configured.
+  /// @returns why the camera did not take it; empty when it did
+  std::string set_slowness(double share) noexcept;
   /// @throws CameraError when the camera does not take it
   void software_trigger();
   /// The line that tells of the lock; low in the beginning.

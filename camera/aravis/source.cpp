@@ -34,6 +34,9 @@ constexpr std::int64_t kClockWantedNs = 2 * kNanosecondsPerSecond;
 constexpr std::int64_t kTemperatureNs = 20 * kNanosecondsPerSecond;
 /// How long the camera is left alone after it refused to set its line.
 constexpr std::int64_t kLineAgainNs = kNanosecondsPerSecond;
+/// Likewise after it refused another frame rate; and the longest time that it is slower.
+constexpr std::int64_t kRateAgainNs = kNanosecondsPerSecond,
+                       kLongestSlowNs = 20 * kNanosecondsPerSecond;
 constexpr std::size_t kEventsKept = 256;
 /// One buffer in the mailbox, one with the loop, one being filled, one ready.
 constexpr int kFewestBuffers = 4;
@@ -103,7 +106,7 @@ class AravisSource final : public FrameSource {
     if (connection_) {
       poll_statistics();
       const bool there = may_answer();
-      if (there) lower_line();
+      if (there) leave_in_order();
       reaper_->take(std::move(connection_), there);
     }
     reaper_.reset();
@@ -152,6 +155,11 @@ class AravisSource final : public FrameSource {
   /// the connection anyhow: 50 ms.
   void set_in_lock(bool in_lock) noexcept override {
     in_lock_.store(in_lock, std::memory_order_relaxed);
+    wake_.notify_all();
+  }
+
+  void set_slowness(double share) noexcept override {
+    slowness_.store(share, std::memory_order_relaxed);
     wake_.notify_all();
   }
 
@@ -252,6 +260,8 @@ class AravisSource final : public FrameSource {
     next_trigger_ns_ = monotonic_ns();
     line_is_high_ = false;
     next_line_ns_ = 0;
+    has_slowness_ = obeyed_slowness_ = 0;
+    next_rate_ns_ = 0;
     temperature_c_ = connection_->temperature_c();
     next_temperature_ns_ = monotonic_ns() + kTemperatureNs;
     offered_ = connection_.get();
@@ -288,7 +298,7 @@ class AravisSource final : public FrameSource {
     shared_.packets.fit = packets.fit;
     shared_.packets.do_not_fit = shared_.packets.do_not_fit || packets.do_not_fit;
     const bool there = probe_answers();
-    if (there) lower_line();
+    if (there) leave_in_order();
     reaper_->take(std::move(connection_), there);
     // A camera that answers ends the old session in milliseconds, and refuses a new one until then.
     if (there) reaper_->wait_until_closed(kCloseTime);
@@ -326,6 +336,7 @@ class AravisSource final : public FrameSource {
       clock_rate_ = connection_->clock_rate(now_ns, now_ns - clock_wanted_ns_ < kClockWantedNs);
     if (!why.empty()) return lose(why);
     if (line_is_due(now_ns)) tell_line(now_ns);
+    if (rate_is_due(now_ns)) change_rate(now_ns);
     adjust_exposure();
     if (!connection_) return;
     if (connection_->heartbeat_is_due(now_ns) && may_answer()) connection_->keep_control(now_ns);
@@ -352,6 +363,7 @@ class AravisSource final : public FrameSource {
     std::string problem = "the camera does not answer";
     try {
       if (may_answer()) {
+        restore_rate();
         problem = connection_->adjust_exposure(wanted, order);
         keep_exposure(wanted, order, problem.empty());
       }
@@ -387,9 +399,42 @@ class AravisSource final : public FrameSource {
            in_lock_.load(std::memory_order_relaxed) != line_is_high_;
   }
 
-  /// Sets the line low before the connection ends: nobody sets it afterwards.
-  void lower_line() noexcept {
+  /// Before the connection ends: nobody sets line and frame rate afterwards.
+  void leave_in_order() noexcept {
     if (line_is_high_ != false) connection_->set_output(false);
+    restore_rate();
+  }
+
+  void restore_rate() noexcept {
+    if (has_slowness_ != 0 && connection_->set_slowness(0).empty()) has_slowness_ = 0;
+  }
+
+  [[nodiscard]] bool is_slow_too_long(std::int64_t now_ns) const noexcept {
+    return has_slowness_ != 0 && now_ns - slow_since_ns_ > kLongestSlowNs;
+  }
+
+  [[nodiscard]] bool rate_is_due(std::int64_t now_ns) const noexcept {
+    return connection_ && now_ns >= next_rate_ns_ &&
+           (slowness_.load(std::memory_order_relaxed) != obeyed_slowness_ ||
+            is_slow_too_long(now_ns));
+  }
+
+  /// A camera that refuses to be slower stays as it is; one that refuses to be as configured again
+  /// is told again.
+  void change_rate(std::int64_t now_ns) {
+    next_rate_ns_ = now_ns + kRateAgainNs;
+    if (!connection_->info().rate_can_change || !may_answer()) return;
+    const double wish = slowness_.load(std::memory_order_relaxed);
+    const double share = is_slow_too_long(now_ns) ? 0 : wish;
+    const std::string why = connection_->set_slowness(share);
+    if (!why.empty())
+      add_event(SourceEvent::Kind::Note, "the camera does not change its frame rate" +
+                                             std::string(share > 0 ? ": " : " back: ") + why);
+    if (!why.empty() && share == 0) return;
+    if (why.empty()) has_slowness_ = share;
+    obeyed_slowness_ = wish;
+    slow_since_ns_ = now_ns;
+    next_rate_ns_ = 0;
   }
 
   /// A camera that did not answer may have obeyed all the same.
@@ -481,12 +526,13 @@ class AravisSource final : public FrameSource {
     return false;
   }
 
-  /// Less long where the line or the exposure has to be set. @returns true when the source is to
-  /// stop
+  /// Less long where the line, the frame rate or the exposure has to be set. @returns true when the
+  /// source is to stop
   bool sleep_for(std::chrono::nanoseconds time) {
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, time, [this] {
-      return stopping_ || line_is_due(monotonic_ns()) || exposure_is_due();
+      const std::int64_t now_ns = monotonic_ns();
+      return stopping_ || line_is_due(now_ns) || rate_is_due(now_ns) || exposure_is_due();
     });
     return stopping_;
   }
@@ -517,6 +563,8 @@ class AravisSource final : public FrameSource {
   bool probe_works_ = false;  // it has had an answer from where it asks
   std::int64_t next_trigger_ns_ = 0;
   std::int64_t next_temperature_ns_ = 0;
+  double has_slowness_ = 0, obeyed_slowness_ = 0;  ///< what the camera was told, and by which wish
+  std::int64_t slow_since_ns_ = 0, next_rate_ns_ = 0;
   std::optional<bool> line_is_high_;  ///< nothing: a camera that did not answer was told
   std::int64_t next_line_ns_ = 0;
   aravis::StreamStatistics counted_;
@@ -530,6 +578,7 @@ class AravisSource final : public FrameSource {
   std::atomic<std::uint64_t> disconnects_{0};
   std::atomic<std::uint64_t> reconnects_{0};
   std::atomic<bool> in_lock_{false};
+  std::atomic<double> slowness_{0};
   std::atomic<double> temperature_c_{std::numeric_limits<double>::quiet_NaN()};
 
   mutable std::mutex mutex_;  // never taken by pop()

@@ -29,6 +29,8 @@ void add_sample(double value, int count, double& mean, double& m2) noexcept {
 
 /// The widths' means over so many frames are held against the curve.
 constexpr int kOffCurveFrames = 100;
+/// Their light is a mean over so many.
+constexpr double kLightFrames = 16;
 
 /// Of what a displacement is read off by: the marker's own.
 constexpr double kScaleShare2 = AxialEstimator::kScaleShare * AxialEstimator::kScaleShare;
@@ -73,7 +75,7 @@ void AxialEstimator::set_references(std::span<const MarkerReference> references,
     if (lateral.markers()[i].role == MarkerRole::Tracking) ++tracking;
   }
   follower_.catch_up(lateral);
-  ++zeros_;
+  begin_zero();
   rebase_pending_ = tracking < settings_.min_markers;
   settled_ = true;
   alone_left_ = own_frames_ = 0;
@@ -120,6 +122,7 @@ const AxialEstimate& AxialEstimator::update(const BrightnessCurves& curves, cons
   for (std::size_t i = 0; i < lights_.size(); ++i)
     if (results_[i].reason == AxialReason::Measured) lights_[i].keep();
   publish(curves.curves().front(), tracking, agree(MarkerRole::Witness, lateral), lateral);
+  see_light(curves);
   return estimate_;
 }
 
@@ -140,7 +143,8 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
       result.reason = o.saturated ? AxialReason::Saturated : AxialReason::Dark;
       continue;
     }
-    const AxialReading z = curves.read(spot_fit(o, of_fits));
+    const SpotFit fit = spot_fit(o, of_fits);
+    const AxialReading z = curves.read(fit);
     result.side = z.side;
     if (!z.measured) {
       const bool outside = z.side == AxialSide::Below || z.side == AxialSide::Above;
@@ -159,6 +163,8 @@ void AxialEstimator::read(const BrightnessCurves& curves, const FitUnits& units,
     result.sd_nm = z.sd_nm;
     result.off_x = z.off_x;
     result.off_y = z.off_y;
+    const double usual = curve.dimness(z.z_nm);  // which changes along the curve
+    result.dimness = fit.dimness() / (usual > 0 ? usual : 1);
     result.reason = health == MarkerHealth::Good ? AxialReason::Measured : AxialReason::Implausible;
   }
 }
@@ -207,9 +213,10 @@ bool AxialEstimator::rebase(const DriftEstimator& lateral) noexcept {
     tracks_[i].referenced = true;
     tracks_[i].reference_nm = result.z_nm;
     tracks_[i].reference_variance_nm2 = result.sd_nm * result.sd_nm;
+    tracks_[i].dimness = result.dimness;
   }
   restart_average();
-  ++zeros_;
+  begin_zero();
   return true;
 }
 
@@ -266,9 +273,10 @@ Consensus AxialEstimator::measure(const DriftEstimator& lateral) noexcept {
     if (consensus.used == 0) continue;
     result.residual_nm = vote.value_nm.x - consensus.value_nm.x;
     if (result.reason == AxialReason::Implausible) continue;
-    remember_residual(i, sd_of(vote), common_limit_nm);
-    const double limit_nm =
-        limits_.limit_nm(std::hypot(sd_of(vote), consensus.others_sd_nm), consensus.scale);
+    const double sd_nm = sd_of(vote);
+    remember_residual(i, sd_nm, common_limit_nm);
+    const double variance_nm2 = sd_nm * sd_nm + consensus.others_sd_nm * consensus.others_sd_nm;
+    const double limit_nm = limits_.limit_nm(std::sqrt(variance_nm2), consensus.scale);
     if (tracks_[i].detached || std::abs(result.residual_nm) > limit_nm)
       result.reason = AxialReason::Apart;
   }
@@ -345,6 +353,7 @@ void AxialEstimator::adopt(std::size_t i, double common_nm) noexcept {
   tracks_[i].referenced = true;
   tracks_[i].reference_nm = s.mean_nm + common_nm;
   tracks_[i].reference_variance_nm2 = s.variance_sum_nm2 / s.frames / s.frames;
+  tracks_[i].dimness = results_[i].dimness;
 }
 
 /// Every steady marker's mean place becomes its reference. @returns whether these are enough
@@ -364,8 +373,25 @@ bool AxialEstimator::finish_reference(const DriftEstimator& lateral) noexcept {
     else
       tracks_[i] = {};
   }
-  ++zeros_;
+  begin_zero();
   return true;
+}
+
+/// The likelihood's widths depend on how dim a marker is, which curves of dimmer ones allow for.
+void AxialEstimator::see_light(const BrightnessCurves& curves) noexcept {
+  double now = 0, then = 0;
+  for (std::size_t i = 0; i < tracks_.size(); ++i) {
+    Track& track = tracks_[i];
+    const double dimness = results_[i].dimness;
+    if (!results_[i].referenced || !(dimness > 0) || !std::isfinite(dimness)) continue;
+    if (track.dimness == 0) track.dimness = dimness;
+    now += dimness;
+    then += track.dimness;
+  }
+  if (!curves.by_likelihood() || curves.curves().size() > 1 || !(then > 0)) return;
+  dimmed_ += (std::log(now / then) - dimmed_) / kLightFrames;
+  estimate_.dimmed_nm =
+      std::abs(dimmed_) * (kDimmedNm + kDimmedShare * std::abs(estimate_.from_crossing_nm));
 }
 
 /// What is wrong with most of the tracking markers that are not used.

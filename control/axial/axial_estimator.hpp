@@ -50,6 +50,7 @@ struct AxialResult {
   bool read = false;                       ///< z_nm, sd_nm and side are of this frame
   double z_nm = 0, sd_nm = 0;              ///< on the curve: its height is in it
   double off_x = 0, off_y = 0;             ///< AxialReading's
+  double dimness = 0;                      ///< SpotFit's, over the curve's there if that has one
   AxialSide side = AxialSide::Unknown;
   bool referenced = false;  ///< and read: displacement and residual are of this frame
   double displacement_nm = 0, residual_nm = 0;
@@ -62,6 +63,9 @@ struct AxialEstimate {
   double frame_z_nm = 0, frame_variance_nm2 = 0;
   /// What both are off by together, as a share of z: that of the curve's scale (rms).
   double scale_share = 0;
+  /// What both may be off by together (rms) as light or background of the markers are others than
+  /// when the zero was taken, by a curve without dimmer ones.
+  double dimmed_nm = 0;
   double frame_noise_nm2 = 0;      ///< what differs from frame to frame, as promised
   double frame_fit_noise_nm2 = 0;  ///< the same by the fits alone: Consensus::fit_noise_nm2
   int markers_used = 0, markers_total = 0;
@@ -82,11 +86,14 @@ struct AxialEstimate {
   bool has_company = false;
   Vec2 company_px = {};
 
-  /// That is told to people and programs: the variance of z, and what its scale may be off by. No
-  /// lock weighs by it: that error does not change while z does not.
-  double sd_nm() const noexcept { return std::hypot(std::sqrt(variance_nm2), scale_share * z_nm); }
-  double frame_sd_nm() const noexcept {
-    return std::hypot(std::sqrt(frame_variance_nm2), scale_share * frame_z_nm);
+  /// That is told to people and programs: the variance of z, what its scale may be off by, and what
+  /// its markers' light. No lock weighs by it: these errors do not change from frame to frame.
+  double sd_nm() const noexcept { return sd_of(variance_nm2, z_nm); }
+  double frame_sd_nm() const noexcept { return sd_of(frame_variance_nm2, frame_z_nm); }
+
+ private:
+  double sd_of(double random_nm2, double off_zero_nm) const noexcept {
+    return std::hypot(std::sqrt(random_nm2), scale_share * off_zero_nm, dimmed_nm);
   }
 };
 
@@ -102,6 +109,9 @@ class AxialEstimator {
   /// the marker's own, as pupils differ over a field, and as much again by the curve's pupil, the
   /// same for all markers (of random pupils, docs/measured/benchmarks.md).
   static constexpr double kScaleShare = 0.0233;
+  /// What z reads of a change of the dimness by a factor e: so much, and so large a share of the
+  /// way from the crossing (docs/measured/benchmarks.md).
+  static constexpr double kDimmedNm = 5, kDimmedShare = 0.1;
 
   /// References that were taken before, in the order of the markers and after the drift estimator's
   /// set_references(); without a z where they have none.
@@ -144,6 +154,7 @@ class AxialEstimator {
     bool referenced = false, detached = false;
     double readmission = 1, memory_weight = 1, mean_residual_nm = 0;
     double reference_nm = 0, reference_variance_nm2 = 0;
+    double dimness = 0;  ///< at the reference; 0: not known
     Steadiness steadiness;
   };
   struct FrameMean {
@@ -173,6 +184,11 @@ class AxialEstimator {
   void publish(const WidthCurve& curve, const Consensus& tracking, const Consensus& witnesses,
                const DriftEstimator& lateral) noexcept;
   void publish_mean(const Consensus& tracking, const Consensus& witnesses) noexcept;
+  void see_light(const BrightnessCurves& curves) noexcept;
+  void begin_zero() noexcept {
+    ++zeros_;
+    dimmed_ = 0;
+  }
   AxialReason why_not(const DriftEstimator& lateral) const noexcept;
 
   EstimatorSettings settings_;
@@ -196,6 +212,7 @@ class AxialEstimator {
   double taken_sum_nm_ = 0;
   int off_curve_frames_ = 0;
   double off_x_ = 0, off_y_ = 0;  ///< means over markers and frames
+  double dimmed_ = 0;             ///< logarithm of the dimness over that at the zero; likewise
   AxialEstimate estimate_;
 };
 

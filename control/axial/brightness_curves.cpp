@@ -23,15 +23,12 @@ struct Neighbours {
   const WidthCurve& dim;
   double share = 0;
 
-  double mix(double of_bright, double of_dim) const noexcept {
-    return of_bright + share * (of_dim - of_bright);
+  double mix(double (WidthCurve::*value)(double) const noexcept, double z_nm) const noexcept {
+    const double of_bright = (bright.*value)(z_nm);
+    return share > 0 ? of_bright + share * ((dim.*value)(z_nm)-of_bright) : of_bright;
   }
-  double sigma_x_px(double z_nm) const noexcept {
-    return mix(bright.sigma_x_px(z_nm), dim.sigma_x_px(z_nm));
-  }
-  double sigma_y_px(double z_nm) const noexcept {
-    return mix(bright.sigma_y_px(z_nm), dim.sigma_y_px(z_nm));
-  }
+  double sigma_x_px(double z_nm) const noexcept { return mix(&WidthCurve::sigma_x_px, z_nm); }
+  double sigma_y_px(double z_nm) const noexcept { return mix(&WidthCurve::sigma_y_px, z_nm); }
   /// How far widths lie off the curve between both at a height, in standard deviations.
   double misfit(const SpotFit& fit, double z_nm) const noexcept {
     const double x = fit.sigma_x_px - sigma_x_px(z_nm);
@@ -43,7 +40,7 @@ struct Neighbours {
   }
   bool is_single(const SpotFit& fit, double z_nm) const noexcept {
     if (fit.pixels <= 0) return true;
-    const double single = mix(bright.excess(z_nm), dim.excess(z_nm)) * fit.electrons();
+    const double single = mix(&WidthCurve::excess, z_nm) * fit.electrons();
     if (!std::isfinite(single)) return true;  // not known
     const double over = fit.chi_square / fit.pixels - 1 - single;
     return !(over >

@@ -3,7 +3,6 @@
 // noexcept; no allocation.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -19,22 +18,30 @@ namespace driftd::control {
 template <typename PixelAt>
 float surroundings_adu(const PixelAt& pixel_at, int x_px, int y_px, int side_px) noexcept {
   constexpr int kSteps = 4;  // along each edge
-  std::array<float, 4 * static_cast<std::size_t>(kSteps)> pixels{};
+  std::array<float, 4 * static_cast<std::size_t>(kSteps)> pixels;
+  pixels.fill(std::numeric_limits<float>::infinity());
   std::size_t count = 0;
   const int reach = 3 * side_px / 2, x = x_px + side_px / 2, y = y_px + side_px / 2;
   for (int i = 0; i < kSteps; ++i) {
     const int along = -reach + 2 * reach * i / kSteps;
     for (const auto& [dx, dy] : {std::array{along, -reach}, std::array{reach, along},
                                  std::array{-along, reach}, std::array{-reach, -along}}) {
-      pixels[count] = pixel_at(x + dx, y + dy);
-      if (std::isfinite(pixels[count])) ++count;
+      const float pixel = pixel_at(x + dx, y + dy);
+      if (std::isfinite(pixel)) pixels[count++] = pixel;
     }
   }
   if (2 * count < pixels.size()) return std::numeric_limits<float>::quiet_NaN();
-  const auto end = pixels.begin() + static_cast<std::ptrdiff_t>(count);
-  const auto middle = pixels.begin() + static_cast<std::ptrdiff_t>(count / 2);
-  std::nth_element(pixels.begin(), middle, end);
-  return *middle;
+  // By rank: of so few it is sooner found without a branch for each comparison.
+  const std::size_t middle = count / 2;
+  for (const float pixel : pixels) {
+    std::size_t below = 0, up_to = 0;
+    for (const float other : pixels) {
+      below += other < pixel ? 1 : 0;
+      up_to += other <= pixel ? 1 : 0;
+    }
+    if (below <= middle && middle < up_to) return pixel;
+  }
+  return std::numeric_limits<float>::quiet_NaN();
 }
 
 }  // namespace driftd::control

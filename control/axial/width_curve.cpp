@@ -118,6 +118,7 @@ WidthCurve::WidthCurve(std::vector<Knot> knots, double scatter_factor, AxialMeth
   }
   x_ = cubic_spline(z, x);
   y_ = cubic_spline(z, y);
+  pieces_per_nm_ = static_cast<double>(x_.size()) / (z.back() - z.front());
   find_range(within);
 }
 
@@ -175,7 +176,14 @@ void WidthCurve::find_range(Range within) {
                                       : "do not change steadily there"));
 }
 
+/// Of knots at even distances, as most curves have them, without a search.
 std::size_t WidthCurve::piece_at(double z_nm) const noexcept {
+  const double guess = std::clamp((z_nm - knots_.front().z_nm) * pieces_per_nm_, 0.0,
+                                  static_cast<double>(x_.size() - 1));
+  if (guess >= 0) {
+    const auto piece = static_cast<std::size_t>(guess);
+    if (z_nm >= knots_[piece].z_nm && z_nm < knots_[piece + 1].z_nm) return piece;
+  }
   const auto next = std::upper_bound(knots_.begin() + 1, knots_.end() - 1, z_nm,
                                      [](double z, const Knot& knot) { return z < knot.z_nm; });
   return static_cast<std::size_t>(next - knots_.begin()) - 1;
@@ -272,7 +280,8 @@ bool WidthCurve::belongs(const Match& match, double sigma_x, double sigma_y) con
   const double off_x = (sigma_x - x) / x;
   const double off_y = method_ == AxialMethod::Astigmatic ? (sigma_y - y) / y : 0;
   const double promised = kOffCurveSd * scatter_factor_;
-  return std::hypot(off_x, off_y) <= kOffCurveShare || match.misfit <= promised * promised;
+  return off_x * off_x + off_y * off_y <= kOffCurveShare * kOffCurveShare ||
+         match.misfit <= promised * promised;
 }
 
 AxialReading WidthCurve::read(double sigma_x, double sigma_y,

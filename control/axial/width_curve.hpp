@@ -118,6 +118,7 @@ class WidthCurve {
 
   std::vector<Knot> knots_;
   std::vector<CubicPiece> x_, y_;
+  double pieces_per_nm_ = 0;  ///< in the mean
   double scatter_factor_;
   AxialMethod method_;
   Range range_;

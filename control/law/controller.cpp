@@ -67,7 +67,8 @@ LawSettings Controller::law_settings() const noexcept {
           .stage = stage_settings(),
           .step_limit_nm = or_zero(settings_.step_limit_nm),
           .rate_limit_nm_per_s = or_zero(settings_.rate_limit_nm_per_s),
-          .axes = settings_.axes};
+          .axes = settings_.axes,
+          .verifies_lines = settings_.verifies_lines};
 }
 
 ObserverSettings Controller::observer_wish(double period_s) const noexcept {

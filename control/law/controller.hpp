@@ -43,6 +43,7 @@ struct ControllerSettings {
   double coast_nm = 0;   ///< frames without a drift are corrected as long as the observer knows the
                          ///< sample's place so well (a standard deviation); 0: they are not
   std::size_t axes = 2;  ///< as of SupervisorSettings, which sets it
+  bool verifies_lines = false;  ///< as of ObserverSettings
 };
 
 class Controller {

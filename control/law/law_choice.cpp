@@ -146,6 +146,7 @@ ObserverSettings LawChoice::wish(double period_s, double change_limit_nm) const 
   wish.stage.image_to_stage = {};
   wish.change_limit_nm = change_limit_nm;
   wish.axes = settings_.axes;
+  wish.verifies_lines = settings_.verifies_lines;
   return wish;
 }
 

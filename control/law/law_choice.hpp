@@ -38,6 +38,7 @@ struct LawSettings {
   StageModelSettings stage{};
   double step_limit_nm = 0, rate_limit_nm_per_s = 0;  ///< the lock's, for PI flown beside
   std::size_t axes = kAxes;                           ///< of the lock: 1 or 2
+  bool verifies_lines = false;                        ///< as of ObserverSettings
 };
 
 /// What is told of the law that acts.

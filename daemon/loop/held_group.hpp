@@ -56,6 +56,7 @@ class HeldGroup {
   void prepare() noexcept { supervisor_.prepare(); }
   /// @param taken_ns  of the frame
   void teach_observer(std::int64_t taken_ns) noexcept { observer_.give(taken_ns); }
+  bool wants_slower_frames() const noexcept { return observer_.wants_slower_frames(); }
   void compare_place() noexcept;
   /// What the frame adds to what is known of the lock. @returns whether it was held by the law
   bool learn(const control::DriftEstimate& drift, const HeldResult& result,

@@ -58,14 +58,15 @@ struct FrameResult : HeldResult {
   control::AxialEstimate axial = {};
   bool measures_z = false;  ///< else `axial` and `z` say nothing
   HeldResult z = {};        ///< of the lock of z
+  bool z_missing = false;   ///< LoopReport::z_missing
 
   HeldResult& of(AxisGroup group) noexcept { return group == AxisGroup::Axial ? z : *this; }
   const HeldResult& of(AxisGroup group) const noexcept {
     return group == AxisGroup::Axial ? z : *this;
   }
-  /// Whether every lock that is engaged holds still; false where none is.
+  /// Whether every lock that is engaged, or should be, holds still; false where none is.
   bool all_in_lock() const noexcept {
-    if (z.state == control::LockState::Idle) return in_lock;
+    if (z.state == control::LockState::Idle) return in_lock && !z_missing;
     return z.in_lock && (in_lock || state == control::LockState::Idle);
   }
 };
@@ -182,6 +183,7 @@ struct LoopReport : LockReport {
   bool measures_z = false;                     ///< else `axial` and `z` say nothing
   control::AxialEstimate axial;                ///< of the newest frame, as `drift` is
   LockReport z;                                ///< of the lock of z
+  bool z_missing = false;  ///< z is to be held beside x and y, and is not: it is idle
   std::optional<control::SpotZero> spot_zero;  ///< of that `axial`; none: not of a reflected spot
   bool ended = false;                          ///< the recording is over
   int roi_px = 0;                              ///< side of the markers' ROIs
@@ -204,7 +206,8 @@ struct LoopReport : LockReport {
   }
   /// FrameResult::all_in_lock()
   bool all_in_lock() const noexcept {
-    return z.is_idle() ? gate.in_lock : z.gate.in_lock && (gate.in_lock || is_idle());
+    return z.is_idle() ? gate.in_lock && !z_missing
+                       : z.gate.in_lock && (gate.in_lock || is_idle());
   }
   /// The longer of `at_least_ns` and so many times the time between two frames, where that is
   /// known.
@@ -260,6 +263,7 @@ struct LoopSettings {
   std::int64_t readout_ns;   ///< ... and popped this long after its end
   /// That z is read by, from widths; none: it is not.
   std::shared_ptr<const control::BrightnessCurves> curve;  ///< none: not calibrated
+  bool holds_z = false;                    ///< beside x and y, but where a command says otherwise
   bool z_by_widths = false;                ///< z is to be read from the markers' widths
   bool fits_by_likelihood = false;         ///< their chi-square is a deviance
   control::FitUnits fit_units;             ///< of the fits that it reads, but for their pixels
@@ -298,6 +302,7 @@ struct LoopCommand {
   AxisGroup group = AxisGroup::Lateral;
   std::uint64_t lock_id = 0;                      ///< Lock, Calibrate
   double stage_waiting_us = 0;                    ///< Lock: Controller::set_waiting_us()
+  bool leaves_z = false;                          ///< Lock of x and y: whatever holds_z says
   std::optional<LockResumption> resumption = {};  ///< Lock
   control::Vec2 travelled_nm = {};  ///< Travelled: Controller::set_travelled(); before any lock
   control::StageKnowledge knowledge = {};        ///< KnowStage: before any lock

@@ -30,6 +30,11 @@ bool ObserverLink::is_meant(const control::ObserverSettings& wish, std::int64_t 
   return taken_ns - wished_otherwise_ns_ > supervisor_.period().timeout_ns(kLastsNs, kLastsFrames);
 }
 
+bool ObserverLink::wants_slower_frames() const noexcept {
+  return supervisor_.lock().state == control::LockState::Locked &&
+         ports_.wants_slower_frames.load(std::memory_order_relaxed);
+}
+
 void ObserverLink::give(std::int64_t taken_ns) noexcept {
   const control::ObserverSettings wish = supervisor_.observer_wish();
   if (wished_ && !control::needs_other_plan(*wished_, wish)) {

@@ -23,6 +23,8 @@ class ObserverLink {
   void take(std::int64_t now_ns) noexcept;
   /// After a decision. @param taken_ns  of the frame
   void give(std::int64_t taken_ns) noexcept;
+  /// The camera is to send its frames later by control::kSlowerShare. Of a lock alone that holds.
+  bool wants_slower_frames() const noexcept;
   /// How still this lock will be; nothing: not known yet.
   const Forecast& forecast() const noexcept { return forecast_; }
 

@@ -39,6 +39,8 @@ class Learner {
       if (!tuner_->is_due(axis)) continue;
       if (const auto tuning = tuner_->tune(axis)) ports_.tunings.push(*tuning);
     }
+    ports_.wants_slower_frames.store(tuner_ && tuner_->wants_slower_frames(),
+                                     std::memory_order_relaxed);
     if (tuner_ && std::abs(taken_ns_ - foretold_ns_) > kForetellNs) foretell();
   }
 
@@ -77,6 +79,7 @@ void ObserverWorker::run(const std::stop_token& stop) {
       std::this_thread::sleep_for(kLook);
     }
   } catch (const std::exception& error) {  // no memory: the lock goes on with what was learnt
+    ports_.wants_slower_frames.store(false, std::memory_order_relaxed);
     spdlog::error("the observer learns no more: {}", error.what());
   }
 }

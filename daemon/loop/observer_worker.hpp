@@ -33,6 +33,8 @@ struct ObserverPorts {
   SpscQueue<Foretold> forecasts{8};                                ///< worker -> loop
   SpscQueue<control::AcquaintanceFrame> acquaintance{4096};        ///< loop -> worker
   SpscQueue<control::AcquaintanceAnswer> acquaintance_answers{8};  ///< worker -> loop
+  /// Worker -> loop: the camera is to send its frames later by control::kSlowerShare.
+  std::atomic<bool> wants_slower_frames{false};
   /// Frames that the worker had no room for.
   std::atomic<std::uint64_t> not_learnt{0};
 };

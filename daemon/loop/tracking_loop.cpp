@@ -114,6 +114,10 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       if (z_ && z_->is_idle()) reflection_.set_zero(command.spot_zero);
       break;
     default:
+      if (command.kind == LoopCommand::Kind::Lock)
+        leaves_z_ = command.group == AxisGroup::Lateral && command.leaves_z;
+      else if (command.kind == LoopCommand::Kind::Unlock && command.group == AxisGroup::Axial)
+        leaves_z_ = true;
       if (command.group == AxisGroup::Lateral)
         xy_.obey(command);
       else if (z_)
@@ -373,6 +377,12 @@ void TrackingLoop::supervise(Facts& facts, FrameResult& result) noexcept {
   }
   xy_.supervise(facts.xy, result);
   if (z_) z_->supervise(facts.z, result.z);
+  result.z_missing = misses_z();
+}
+
+/// z is idle beside a lock of x and y though it is to be held, and no command let go of it.
+bool TrackingLoop::misses_z() const noexcept {
+  return z_ && settings_.holds_z && !leaves_z_ && z_->is_idle() && !xy_.is_idle();
 }
 
 void TrackingLoop::hand_over(FrameResult& result) noexcept {

@@ -44,6 +44,7 @@ class TrackingLoop {
 
   HeldGroup::Ways ways(AxisGroup group) noexcept;
   bool measures_z() const noexcept { return settings_.z_by_widths || ports_.reflection; }
+  bool misses_z() const noexcept;
   /// Does it for each lock.
   template <typename Do>
   void each(Do&& act) noexcept {
@@ -104,7 +105,9 @@ class TrackingLoop {
   std::uint64_t marker_sets_ = 0;   ///< that came, one after another
   std::uint32_t references_ = 0;    ///< counts what the drift is relative to
   bool unfinished_ = false;         ///< finish() is still to come for it
+  bool leaves_z_ = false;           ///< the last command that says whether z is held beside x and y
   bool told_in_lock_ = false;       ///< to the source
+  bool told_slower_ = false;        ///< likewise
   std::int64_t last_arrival_ns_ = 0;
 
   // Per marker of the present set, whichever fitter and however many markers came before.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The part of the tracking loop that tells others about a frame: its report, the markers and the
 // row of its record. The loop's thread runs it, as all of tracking_loop.hpp.
+#include "control/law/observer/line_verifier.hpp"
 #include "daemon/loop/frame_rows.hpp"
 #include "daemon/loop/tracking_loop.hpp"
 
@@ -35,9 +36,14 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
   report_.turns++;
   report_.time_ns = now_ns;
   each([now_ns](HeldGroup& group) { group.report(now_ns); });
+  report_.z_missing = misses_z();
   if (report_.all_in_lock() != told_in_lock_) {
     told_in_lock_ = report_.all_in_lock();
     source_.set_in_lock(told_in_lock_);
+  }
+  if (xy_.wants_slower_frames() != told_slower_) {
+    told_slower_ = !told_slower_;
+    source_.set_slowness(told_slower_ ? control::kSlowerShare : 0);
   }
   report_.clock_trust = camera_clock_.trust();
   report_.clock_steps = camera_clock_.steps();

@@ -67,7 +67,7 @@ void LockOrders::check_can_lock() const {
 }
 
 void LockOrders::lock(Answer answer, std::int64_t now_ns,
-                      std::optional<LockResumption> resumption) {
+                      std::optional<LockResumption> resumption, bool leaves_z) {
   check_can_lock();
   if (!loop_.report().has_frames()) throw CameraWatch::no_frames();
   if (const std::string why = too_few_(); !why.empty()) throw CommandRefused{Refusal::Refused, why};
@@ -80,6 +80,7 @@ void LockOrders::lock(Answer answer, std::int64_t now_ns,
   LoopCommand command{.kind = Kind::Lock};
   command.stage_waiting_us = stage.waiting_us;
   command.resumption = resumption;
+  command.leaves_z = leaves_z;
   send(std::move(command), stage.problem, std::move(answer), now_ns);
 }
 

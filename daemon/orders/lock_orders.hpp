@@ -46,9 +46,10 @@ class LockOrders {
 
   // A user's orders. Each is answered once the loop's report shows what came of it.
   /// @param resumption  back to the references that the markers have; none: takes new ones
+  /// @param leaves_z  of x and y: z is not missed where it is idle, whatever axial.hold says
   /// @throws CommandRefused when there is nothing to lock now
   void lock(Answer answer, std::int64_t now_ns,
-            std::optional<LockResumption> resumption = std::nullopt);
+            std::optional<LockResumption> resumption = std::nullopt, bool leaves_z = false);
   /// @throws CommandRefused while a lock or a calibration is under way, or an order to begin one
   void check_can_lock() const;
   /// While true nothing is locked at start: somebody is asked what to lock.

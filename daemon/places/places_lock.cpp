@@ -192,7 +192,8 @@ void Places::begin_lock() {
         [this, going, moved_nm](const Outcome& outcome) { begun(going, moved_nm, outcome); },
         now_ns_,
         LockResumption{
-            .carried_nm = {}, .drift_nm = moved_nm, .largest_move_nm = config_.lock.max_jump_nm});
+            .carried_nm = {}, .drift_nm = moved_nm, .largest_move_nm = config_.lock.max_jump_nm},
+        going.leaves_z);
   } catch (const CommandRefused& refused) {
     going.answer(refused);
   }

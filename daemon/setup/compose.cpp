@@ -96,8 +96,10 @@ control::ControllerSettings axial_controller_settings(const config::Config& conf
 
 control::SupervisorSettings supervisor_settings(const config::Config& config,
                                                 const camera::SourceInfo& source) {
+  control::ControllerSettings controller = controller_settings(config);
+  controller.verifies_lines = config.control.verify_lines && source.rate_can_change;
   return {.lock = lock_settings(config.lock),
-          .controller = controller_settings(config),
+          .controller = controller,
           .reference_frames = config.lock.reference_frames,
           .rest_moves_to_lock = control::StageMonitor::kMovesToJudge,
           .stall_timeout_ns = to_ns(config.camera.stall_timeout_ms, 1e6),
@@ -324,6 +326,7 @@ LoopSettings loop_settings(const config::Config& config, const camera::SourceInf
           .exposure_ns = to_ns(source.exposure_us, 1e3),
           .readout_ns = to_ns(config.camera.readout_us, 1e3),
           .curve = config.axial.read,
+          .holds_z = config.axial.hold,
           .z_by_widths = config.axial.by_widths(),
           .fits_by_likelihood = config.axial.method == control::AxialMethod::Astigmatic,
           .fit_units = {.gain_e_per_adu = config.camera.gain_e_per_adu,

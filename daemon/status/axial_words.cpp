@@ -21,6 +21,8 @@ using control::AxialReason;
 constexpr double kFarFromCrossingNm = 100;
 /// So near to an end of the curve z is soon out of its range.
 constexpr double kNearEndNm = 100;
+/// What a change of light or background may have z off by before it is said.
+constexpr double kMuchDimmedNm = 3;
 /// Markers that differ in their aberrations are some 2 % off the curve each, not in the mean.
 constexpr double kFarOffCurve = 0.03;
 
@@ -83,13 +85,19 @@ std::string why_no_reflection(AxialReason reason) {
   }
 }
 
+/// By the likelihood, whose widths depend on brightness, without curves of dimmer markers.
+bool reads_brightness(const config::Axial& axial) {
+  const bool has_dimmer = axial.read && axial.read->curves().size() > 1;
+  return axial.method == AxialMethod::Astigmatic && !has_dimmer;
+}
+
 std::string place_warning(const control::AxialEstimate& z, const config::Axial& axial) {
   const double end_nm = std::min(z.curve_below_nm, z.curve_above_nm);
   if (end_nm < kNearEndNm)
     return fmt::format("the markers are {:.0f} nm from an end of the curve's range",
                        std::max(0.0, end_nm));
   const double off_nm = std::abs(z.from_crossing_nm);
-  if (axial.method == AxialMethod::Astigmatic && off_nm > kFarFromCrossingNm)
+  if (reads_brightness(axial) && off_nm > kFarFromCrossingNm)
     return fmt::format(
         "the markers are {:.0f} nm from where both widths are equal: so far away a change of "
         "brightness or background reads as z",
@@ -98,16 +106,27 @@ std::string place_warning(const control::AxialEstimate& z, const config::Axial& 
 }
 
 std::string curve_warning(const control::AxialEstimate& z, const config::Axial& axial) {
+  const bool is_dimmed = z.dimmed_nm > kMuchDimmedNm;
   const std::string off =
-      z.off_curve > kFarOffCurve
+      !is_dimmed && z.off_curve > kFarOffCurve
           ? fmt::format("the markers' widths are {:.0f} % off the curve", 100 * z.off_curve)
           : "";
   if (axial.of_unknown_fits)
     return "the curve's file (Picasso's) does not say by which fits and in which ROI it was made" +
            (off.empty() ? "" : ", and " + off) +
            ": z may be scaled; make one by `driftfit calibrate-z`";
+  if (is_dimmed)
+    return fmt::format(
+        "the light of the markers, or what lies behind them, is another one than when the zero of "
+        "z "
+        "was taken: by a curve without dimmer markers z may be off by some {:.0f} nm, as its "
+        "standard deviation says. `lock` takes a new zero; a curve by `driftfit calibrate-z` of a "
+        "stack (docs/use/axial.md) reads the same z in any light",
+        z.dimmed_nm);
   if (!off.empty())
-    return off + ": see whether it is of this lens, and make it anew by `driftfit calibrate-z`";
+    return off +
+           ": see whether it is of this lens, and make it anew (`driftctl calibrate z`, or "
+           "`driftfit calibrate-z` of a stack)";
   return "";
 }
 

@@ -151,12 +151,17 @@ json motion_json(const char* name, const control::AxisMotion& axis,
     constexpr std::size_t kTold = 4;
     const double rate_hz = axis.period_s > 0 ? 1 / axis.period_s : 0;
     const control::Line& line = axis.model.lines[i];
+    const bool is_alias = line.origin == control::LineOrigin::Alias;
+    const bool is_known = line.origin != control::LineOrigin::Unknown;
     lines.push_back(
-        {{"frequency_hz", line.frequency_hz},
+        {{"frequency_hz", is_alias ? seen_hz(line.frequency_hz, rate_hz) : line.frequency_hz},
          {"amplitude_nm", axis.amplitudes_nm[i]},
          {"q", number_or_null(std::numbers::pi * line.frequency_hz / line.fade_per_s, true)},
          {"followed", line.followed},
-         {"look_alikes_hz", look_alikes_hz(line.frequency_hz, rate_hz, kTold)}});
+         {"verified", is_known},
+         {"alias_of_hz", number_or_null(line.frequency_hz, is_alias)},
+         {"look_alikes_hz",
+          is_known ? std::vector<double>{} : look_alikes_hz(line.frequency_hz, rate_hz, kTold)}});
   }
   const bool learnt = axis.tuned;  // else the model is what the observer begins with
   return {{"axis", name},

@@ -91,6 +91,30 @@ class AxialLock(AxialRig):
         self.assertFalse(self.rig.status()["gate"]["in_lock"])
         self.rig.wait_still(1.5)
 
+    def test_z_that_is_to_be_held_and_is_not_keeps_images_waiting(self):
+        def in_lock() -> set:
+            return {message["in_lock"] for _, message in self.rig.subscribe("position").drain(0.5)}
+        self.start(lock={"hold_timeout_s": 1})
+        self.rig.client.request("lock", axes="xy")
+        self.rig.wait_until(lambda s: s["gate"]["in_lock"], "x and y are held")
+        self.assertEqual(in_lock(), {True})  # z was left by command
+        self.rig.client.request("unlock")
+        self.rig.client.request("lock")
+        self.wait_z("locked")
+        self.rig.wait_until(lambda s: s["gate"]["in_lock"] and s["axial"]["lock"]["gate"]["in_lock"], "all are held")
+        self.assertEqual(in_lock(), {True})
+        self.rig.fault("stage_dead", axes="z")
+        self.rig.client.request("move", dz_nm=60)
+        self.wait_z("lost")
+        self.assertEqual(in_lock(), {False})
+        self.rig.client.request("reset")
+        self.wait_z("idle")
+        self.assertTrue(self.rig.status()["gate"]["in_lock"])
+        self.assertEqual(in_lock(), {False})
+        self.assertIn("`driftctl lock --axes z` holds it", self.rig.status()["axial"]["lock"]["cure"])
+        self.rig.client.request("unlock", axes="z")
+        self.assertEqual(in_lock(), {True})
+
     def test_z_alone(self):
         self.start(hold="false")
         self.assertIsNone(self.rig.status()["axial"]["lock"])

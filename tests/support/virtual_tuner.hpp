@@ -49,6 +49,7 @@ class VirtualTuner {
       if (const auto tuning = tuner_->tune(axis)) late_[axis] = Late{now_ns + kWorkNs, *tuning};
     }
   }
+  bool wants_slower_frames() const { return tuner_ && tuner_->wants_slower_frames(); }
 
  private:
   static constexpr std::int64_t kWorkNs = 50'000'000;

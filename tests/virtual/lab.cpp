@@ -70,6 +70,7 @@ void Lab::start_daemon(const std::filesystem::path& file) {
   info.height_px = sensor_.height_px;
   info.exposure_us = sensor_.exposure_us;
   info.frame_rate_hz = rate_hz;
+  info.rate_can_change = wanted.frame_rate_hz > 0;
   // As driftd-sim's.
   info.exposure_range_us = {.lowest = 10, .highest = 1e6};
   info.gain_range_db = {.lowest = 0, .highest = simulator::kMaxGainDb};
@@ -217,7 +218,9 @@ void Lab::expose() {
     sensor_.exposure_us = info.exposure_us;
     sensor_.gain_db = info.gain_db;
   }
-  exposure_ns_ += std::max<std::int64_t>(period_ns_, std::llround(1e3 * sensor_.exposure_us));
+  const double slowness = service_ ? camera_->slowness() : 0;
+  exposure_ns_ += std::max(std::llround(static_cast<double>(period_ns_) * (1 + slowness)),
+                           std::llround(1e3 * sensor_.exposure_us));
   const bool streaming = service_ && camera_->connected() && !simulation_.camera_away();
   simulator::FramePlan plan{.sensor = sensor_, .start_ns = begin_ns, .frame_count = frame_count_};
   plan.camera_time_ns = camera_time_ns(begin_ns);

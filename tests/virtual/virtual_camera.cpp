@@ -100,6 +100,16 @@ void VirtualCamera::set_in_lock(bool in_lock) noexcept {
   in_lock_ = in_lock;
 }
 
+void VirtualCamera::set_slowness(double share) noexcept {
+  const std::lock_guard lock(mutex_);
+  slowness_ = share;
+}
+
+double VirtualCamera::slowness() const {
+  const std::lock_guard lock(mutex_);
+  return slowness_;
+}
+
 /// Obeyed at once: the next exposure has it.
 std::uint64_t VirtualCamera::order_exposure(const camera::ExposureOrder& order) {
   const std::lock_guard lock(mutex_);

@@ -31,12 +31,14 @@ class VirtualCamera final : public camera::FrameSource {
   bool wants_clock() const;
   void tell_clock(const camera::ClockReading& reading);
   bool in_lock() const;
+  double slowness() const;
 
   void start() override { connect(); }
   void stop() noexcept override { release(); }
   camera::PopStatus pop(std::chrono::microseconds timeout, camera::Frame& frame) noexcept override;
   camera::ClockRate clock_rate(bool wanted) noexcept override;
   void set_in_lock(bool in_lock) noexcept override;
+  void set_slowness(double share) noexcept override;
   std::uint64_t order_exposure(const camera::ExposureOrder& order) override;
   camera::SourceCounters counters() const noexcept override;
   camera::SourceInfo info() const override;
@@ -54,6 +56,7 @@ class VirtualCamera final : public camera::FrameSource {
   bool given_ = false;    ///< something for it
   bool released_ = false;
   bool in_lock_ = false;
+  double slowness_ = 0;
   bool wants_clock_ = false;
   camera::ClockReadings clock_;
 };

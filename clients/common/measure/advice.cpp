@@ -149,14 +149,22 @@ class Axis {
       const bool matters = nm > kWorthLineNm && !(nm < kWorthLineShare * total_nm_);
       if (!matters) continue;
       const std::string others = look_alikes(line);
-      if (line.value("followed", true))
+      const double alias_of_hz = number(line, "/alias_of_hz");
+      if (alias_of_hz > 0)
+        add("alias",
+            fmt::format("a line of {:.1f} nm is seen at {:.1f} Hz; it is an alias of {:.1f} "
+                        "Hz, as a slower frame rate has shown, and the lock does not follow "
+                        "it: what shakes the sample so fast?",
+                        nm, hz, alias_of_hz));
+      else if (line.value("followed", true))
         add("line", fmt::format("a line of {:.1f} nm at {:.1f} Hz (Q {:.0f}): {}?{}", nm, hz, q,
                                 guess(hz, q), others.empty() ? "" : " Or it is" + others));
       else
         add("alias", fmt::format("a line of {:.1f} nm is seen at {:.1f} Hz; it is that{}. The lock "
                                  "does not follow it: below {:.0f} frames/s most are faster than "
-                                 "they look. At another camera.frame_rate_hz it is seen elsewhere, "
-                                 "if it is one of the others",
+                                 "they look, and from there on it is not verified yet. At another "
+                                 "camera.frame_rate_hz it is seen elsewhere, if it is one of the "
+                                 "others",
                                  nm, hz, others.empty() ? "" : ", or" + others,
                                  control::kLeastRateForLinesHz));
     }

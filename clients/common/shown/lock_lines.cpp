@@ -30,9 +30,14 @@ std::string noise_of(const json& axis) {
          number(axis, "/forecast/stage_nm", "{:.2f}");
 }
 
-/// " (or 27, 33, 57, 63 Hz: not followed)" of a line that frames show at the same place; "".
+/// " (or 27, 33, 57, 63 Hz: not followed)" of a line that frames show at the same place; " (an
+/// alias of 97 Hz: not followed)" or " (verified)" of one that is known; "".
 std::string look_alikes(const json& line) {
   std::string others;
+  if (const json* of = find(line, "/alias_of_hz"); of != nullptr && of->is_number())
+    others = fmt::format("an alias of {:.1f}", of->get<double>());
+  else if (const json* known = find(line, "/verified"); known != nullptr && *known == true)
+    return " (verified)";
   if (const json* list = find(line, "/look_alikes_hz"); list != nullptr && list->is_array())
     for (const json& one : *list)
       if (one.is_number())

@@ -9,10 +9,18 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 
 namespace driftd::control {
 
 constexpr std::size_t kMaxLines = 6;
+
+/// What a line that the frames show is of.
+enum class LineOrigin : std::uint8_t {
+  Unknown,
+  Own,    ///< the sample moves as the frames show it
+  Alias,  ///< of a faster vibration; its frequency is that one's
+};
 
 /// A vibration: two states that turn by the frequency, fade, and are kicked at random.
 struct Line {
@@ -20,6 +28,7 @@ struct Line {
   double fade_per_s = 0;      ///< the amplitude falls by so much; pi times the line's width in Hz
   double kick_nm2_per_s = 0;  ///< variance that either state gains
   bool followed = true;       ///< by the stage; as decide_followed() had it
+  LineOrigin origin = LineOrigin::Unknown;
 };
 
 struct DisturbanceModel {
@@ -40,6 +49,12 @@ constexpr double kLeastRateForLinesHz = 44;
 /// @param before  the model in use
 void decide_followed(DisturbanceModel& model, const DisturbanceModel& before,
                      double period_s) noexcept;
+/// The same of a camera whose lines are verified (line_verifier.hpp), of any rate from
+/// kLeastRateForLinesHz on: a sharp line is followed once it is known to be the sample's own.
+void decide_verified(DisturbanceModel& model, const DisturbanceModel& before,
+                     double period_s) noexcept;
+/// Whether it matters whether a line is an alias: it is sharp, and no faint one.
+bool needs_verdict(const Line& line, const DisturbanceModel& model) noexcept;
 bool follows_all(const DisturbanceModel& model) noexcept;
 
 /// The velocity is a random walk, too: it gains so much variance, (nm/s)^2 per s, for each nm^2 per

@@ -113,6 +113,7 @@ double log_likelihood(const Replay& r) {
 /// A model as numbers that may be moved freely, and back; all variances against the noise's.
 struct Parameters {
   static constexpr double kLeastLog = -12, kMostLog = 14;
+  static constexpr double kFarther = 1.001;  ///< of a line beyond all others, in a step
   static std::vector<double> of(const DisturbanceModel& model) {
     std::vector<double> p{log_share(model.walk_nm2_per_s, model)};
     for (std::size_t i = 0; i < model.line_count; ++i) {
@@ -127,10 +128,13 @@ struct Parameters {
     DisturbanceModel model = like;
     model.walk_nm2_per_s = share(p[0], like);
     for (std::size_t i = 0; i < model.line_count; ++i)
-      model.lines[i] = {.frequency_hz = std::clamp(p[3 * i + 1], 0.1, 0.45 * rate_hz),
-                        .fade_per_s = std::clamp(std::exp(p[3 * i + 2]), kLeastFade,
-                                                 std::min(kMostFade, 0.5 * rate_hz)),
-                        .kick_nm2_per_s = share(p[3 * i + 3], like)};
+      // Beyond that only a line that is known to be of a faster vibration is.
+      model.lines[i] = {
+          .frequency_hz = std::clamp(
+              p[3 * i + 1], 0.1, std::max(0.45 * rate_hz, kFarther * like.lines[i].frequency_hz)),
+          .fade_per_s =
+              std::clamp(std::exp(p[3 * i + 2]), kLeastFade, std::min(kMostFade, 0.5 * rate_hz)),
+          .kick_nm2_per_s = share(p[3 * i + 3], like)};
     return model;
   }
   static double log_share(double nm2_per_s, const DisturbanceModel& model) {

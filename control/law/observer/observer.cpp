@@ -70,7 +70,8 @@ ObserverPlan make_plan(const ObserverSettings& settings) {
 
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept {
   return !is_same_stage(has.stage, wants.stage) || !is_same_rate(has, wants) ||
-         differs(has.change_limit_nm, wants.change_limit_nm);
+         differs(has.change_limit_nm, wants.change_limit_nm) ||
+         has.verifies_lines != wants.verifies_lines;
 }
 
 bool keeps_learnt(const ObserverSettings& has, const ObserverSettings& wants) noexcept {

@@ -35,6 +35,8 @@ struct ObserverSettings {
   double penalty = 0.03;       ///< as of PreviewSettings; a tuner changes it
   double change_limit_nm = 4;  ///< largest change of command that a frame may bring
   std::size_t axes = kAxes;    ///< of 1, what belongs to the other is neither followed nor learnt
+  /// The camera may be asked for other frame times, and lines that may be aliases wait for it.
+  bool verifies_lines = false;
 };
 
 /// A frame with a drift.
@@ -102,7 +104,8 @@ ObserverPlan make_plan(const ObserverSettings& settings);
 /// changes by itself; about kLeastRateForLinesHz by less.
 bool needs_other_plan(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 bool is_same_rate(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
-/// Whether what was learnt with one is true for the other: at most the limits differ.
+/// Whether what was learnt with one is true for the other: at most the limits differ, and whether
+/// lines are verified.
 bool keeps_learnt(const ObserverSettings& has, const ObserverSettings& wants) noexcept;
 /// What to wish instead of `has`. While the rate is the same, that is the rate that was learnt
 /// with.

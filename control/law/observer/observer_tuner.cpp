@@ -43,7 +43,8 @@ constexpr int kAnew = 3;
 constexpr std::int64_t kMostMissing = 1000;
 /// What a move has wrong is noise to a fit, and adds up for some frames.
 constexpr double kMoveNoise = 16;
-constexpr double kStepS = 2e-5;  ///< times between frames are told so finely
+constexpr double kStepS = 2e-5;      ///< times between frames are told so finely
+constexpr double kFineStepS = 1e-6;  ///< where vibrations are fast
 /// Limits of the stage's gain, and of its dead time beyond the settings'.
 constexpr double kLeastGain = 0.6, kMostGain = 1.6, kMostLateS = 0.01;
 
@@ -75,6 +76,7 @@ void ObserverTuner::reset() {
   told_ns_ = 0;
   late_s_ = 0;
   stage_.reset();
+  verifier_.reset();
   for (Axis& axis : axes_) {
     axis.next_s = stretch_ * kFirstS;
     axis.wait_s = stretch_ * kEarlyS;
@@ -128,6 +130,7 @@ void ObserverTuner::take(const ObserverFrame& frame) {
   for (std::size_t i = 0; i < settings_.axes; ++i)
     follow(i, frame, 1e-9 * static_cast<double>(frame.taken_ns - before_ns));
   told_ns_ = frame.told_ns;
+  if (verifies()) verifier_.take(frame.taken_ns);
   const auto kept_ns = static_cast<std::int64_t>(1e9 * stretch_ * kLongestS);
   while (frames_.size() > kMostFrames || frame.taken_ns - frames_.front().taken_ns > kept_ns)
     frames_.pop_front();
@@ -152,7 +155,17 @@ void ObserverTuner::take(const ObserverFrame& frame) {
   }
 }
 
+bool ObserverTuner::verifies() const noexcept {
+  return settings_.verifies_lines && settings_.period_s * kLeastRateForLinesHz <= 1;
+}
+
+void ObserverTuner::set_verifies_lines(bool verifies) noexcept {
+  settings_.verifies_lines = verifies;
+  verifier_.reset();
+}
+
 bool ObserverTuner::is_due(std::size_t axis) const {
+  if (verifier_.is_busy()) return axis < settings_.axes && verifier_.is_over() && !judged_[axis];
   return axis < settings_.axes && frames_.size() >= kLeastFrames && age_s() >= axes_[axis].next_s;
 }
 
@@ -185,11 +198,23 @@ void ObserverTuner::learn_stage_noise(std::size_t index, double noise_nm2) {
 }
 
 PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage) const {
+  const auto is_alias = [](const Line& line) { return line.origin == LineOrigin::Alias; };
+  const DisturbanceModel& model = axes_[axis].model;
+  const bool fine =
+      std::any_of(model.lines.begin(), model.lines.begin() + model.line_count, is_alias);
+  return record_of(axis, stage, {.from_ns = 0, .finest_s = fine ? kFineStepS : kStepS});
+}
+
+PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage, RecordPart part) const {
   PlaceRecord record;
   record.period_s = settings_.period_s;
   const double usual_nm2 = usual_variance_nm2(axis);
   std::int64_t before_ns = frames_.front().taken_ns;
   for (const ObserverFrame& frame : frames_) {
+    if (frame.taken_ns < part.from_ns) {
+      before_ns = frame.taken_ns;
+      continue;
+    }
     double step_s = 1e-9 * static_cast<double>(frame.taken_ns - before_ns);
     const double frames = step_s / settings_.period_s;
     for (std::int64_t missing = std::llround(std::min(frames, double{kMostMissing})); missing > 1;
@@ -202,7 +227,7 @@ PlaceRecord ObserverTuner::record_of(std::size_t axis, StageError stage) const {
     before_ns = frame.taken_ns;
     // Rounding makes all steps of a free-running camera alike, which spares the filter much
     // arithmetic.
-    record.step_s.push_back(std::round(step_s / kStepS) * kStepS);
+    record.step_s.push_back(std::round(step_s / part.finest_s) * part.finest_s);
     record.place_nm.push_back(target_nm(frame, axis, stage_, stage));
     record.more_noise_nm2.push_back(frame.variance_nm2[axis] - usual_nm2 +
                                     kMoveNoise * frame.shaken_nm2);
@@ -300,7 +325,68 @@ double ObserverTuner::adapted_penalty(std::size_t index) const {
   return penalty;
 }
 
+/// Which lines of a new model the stage is to follow.
+void ObserverTuner::decide_lines(std::size_t index, DisturbanceModel& model) {
+  const DisturbanceModel& before = axes_[index].model;
+  verifier_.name(model);
+  if (!verifies() || verifier_.is_refused())
+    return decide_followed(model, before, settings_.period_s);
+  decide_verified(model, before, settings_.period_s);
+}
+
+/// Begins a test, if the model in use has lines that are worth it.
+void ObserverTuner::ask_for_verdicts(std::size_t index) {
+  if (!verifies() || !verifier_.has_question(axes_[index].model)) return;
+  for (std::size_t i = 0; i < settings_.axes; ++i) asked_[i] = present_model(axes_[i]);
+  judged_ = {};
+  verifier_.begin();
+}
+
+/// The frames of a test are there.
+std::optional<Tuning> ObserverTuner::take_verdicts(std::size_t index) {
+  Axis& axis = axes_[index];
+  if (!verifier_.is_refused()) {
+    const PlaceRecord record = record_of(
+        index, axis.stage, {.from_ns = verifier_.record_from_ns(), .finest_s = kFineStepS});
+    verifier_.learn(judge_origins(record, asked_[index], verifier_.rate_hz()));
+    // An alias that went elsewhere with the rate is no surprise.
+    axis.surprise = 1;
+    axis.surprised_s = -1;
+  }
+  judged_[index] = true;
+  DisturbanceModel model = asked_[index];
+  decide_lines(index, model);
+  if (judged_[0] && (judged_[1] || settings_.axes == 1)) verifier_.finish();
+  bool changes = false;
+  for (std::size_t i = 0; i < model.line_count; ++i) {
+    const Line &now = model.lines[i], &before = asked_[index].lines[i];
+    changes = changes || now.origin != before.origin || now.followed != before.followed;
+  }
+  if (!axis.has_model || !changes) return std::nullopt;
+  const Trial trial = tried(index, model, axis.stage, age_s(), age_s());
+  axis.model = trial.filter.model();
+  axis.tuned_s = age_s();
+  return tuning_of(index, trial);
+}
+
+Tuning ObserverTuner::tuning_of(std::size_t index, const Trial& trial) {
+  Axis& axis = axes_[index];
+  Tuning tuning;
+  tuning.axis = index;
+  tuning.epoch = epoch_;
+  tuning.taken_ns = frames_.back().taken_ns;
+  tuning.filter = trial.filter;
+  tuning.echoes = trial.echoes;
+  tuning.gains = scheduler_.schedule(axis.preview, axis.model);
+  tuning.stage = axis.stage;
+  tuning.usual_variance_nm2 = usual_variance_nm2(index);
+  axis.filter = trial.filter;
+  axis.variance_nm2 = tuning.usual_variance_nm2;
+  return tuning;
+}
+
 std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
+  if (verifier_.is_over()) return take_verdicts(index);
   Axis& axis = axes_[index];
   const bool surprised = axis.surprised_s >= 0;
   const double from_s = surprised ? axis.surprised_s : axis.since_s;
@@ -345,7 +431,7 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   const double penalty = adapted_penalty(index);
   const bool other_penalty = penalty != axis.preview.settings().penalty;
   DisturbanceModel found = scaled(best.start, best.model.noise_nm2 / best.start.noise_nm2);
-  decide_followed(found, axis.model, settings_.period_s);
+  decide_lines(index, found);
   const double judged_s = std::max(from_s, age_s() - std::min(stretch_ * kJudgedS, 0.5 * age_s()));
   Trial trial = tried(index, found, stage, judged_s, axis.tuned_s);
   if (!surprised && axis.calm_until_s > age_s()) {  // what it was before may be what it is again
@@ -368,20 +454,12 @@ std::optional<Tuning> ObserverTuner::tune(std::size_t index) {
   } else if (other_penalty && axis.has_model && !axis.model.tracks) {
     trial = tried(index, axis.model, axis.stage, age_s(), age_s());
   } else {
+    ask_for_verdicts(index);
     return std::nullopt;
   }
   if (other_penalty) axis.preview = preview_with(settings_, penalty);
-  Tuning tuning;
-  tuning.axis = index;
-  tuning.epoch = epoch_;
-  tuning.taken_ns = frames_.back().taken_ns;
-  tuning.filter = trial.filter;
-  tuning.echoes = trial.echoes;
-  tuning.gains = scheduler_.schedule(axis.preview, axis.model);
-  tuning.stage = axis.stage;
-  tuning.usual_variance_nm2 = usual_variance_nm2(index);
-  axis.filter = trial.filter;
-  axis.variance_nm2 = tuning.usual_variance_nm2;
+  const Tuning tuning = tuning_of(index, trial);
+  ask_for_verdicts(index);
   return tuning;
 }
 
@@ -408,9 +486,11 @@ std::optional<ResidualForecast> ObserverTuner::forecast(std::size_t index) const
 void wish_of_tuner(std::optional<ObserverTuner>& tuner, const ObserverSettings& wish) {
   if (!(wish.period_s > 0))
     tuner.reset();
-  else if (tuner && keeps_learnt(tuner->settings(), wish))
+  else if (tuner && keeps_learnt(tuner->settings(), wish)) {
     tuner->set_change_limit(wish.change_limit_nm);
-  else
+    if (tuner->settings().verifies_lines != wish.verifies_lines)
+      tuner->set_verifies_lines(wish.verifies_lines);
+  } else
     tuner.emplace(wish);
 }
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "control/law/observer/line_verifier.hpp"
 #include "control/law/observer/model_fit.hpp"
 #include "control/law/observer/observer.hpp"
 #include "control/law/observer/residual_forecast.hpp"
@@ -30,6 +31,11 @@ class ObserverTuner {
   void set_change_limit(double change_limit_nm) noexcept {
     settings_.change_limit_nm = change_limit_nm;
   }
+
+  /// Likewise.
+  void set_verifies_lines(bool verifies) noexcept;
+  /// The camera is to send its frames later by kSlowerShare now. Where settings().verifies_lines.
+  bool wants_slower_frames() const noexcept { return verifier_.wants_slower_frames(); }
 
   /// The observer was reset: frames before are forgotten, models are not.
   void reset();
@@ -78,6 +84,16 @@ class ObserverTuner {
   double usual_variance_nm2(std::size_t axis) const;
   static DisturbanceModel present_model(const Axis& axis);
   PlaceRecord record_of(std::size_t axis, StageError stage) const;
+  struct RecordPart {
+    std::int64_t from_ns;
+    double finest_s;  ///< of the steps
+  };
+  PlaceRecord record_of(std::size_t axis, StageError stage, RecordPart part) const;
+  bool verifies() const noexcept;
+  void decide_lines(std::size_t axis, DisturbanceModel& model);
+  void ask_for_verdicts(std::size_t axis);
+  std::optional<Tuning> take_verdicts(std::size_t axis);
+  Tuning tuning_of(std::size_t axis, const Trial& trial);
   StageError fitted_stage(std::size_t axis, StageError now, std::size_t judged_from,
                           StageEvidence evidence) const;
   Trial tried(std::size_t axis, const DisturbanceModel& model, StageError stage, double from_s,
@@ -95,6 +111,9 @@ class ObserverTuner {
   std::array<Axis, kAxes> axes_;
   StageModel stage_;  ///< was told what the observer told
   std::deque<ObserverFrame> frames_;
+  LineVerifier verifier_;
+  std::array<DisturbanceModel, kAxes> asked_;  ///< the models whose lines are tested
+  std::array<bool, kAxes> judged_{};           ///< of the test that is over
   std::int64_t first_ns_ = 0, told_ns_ = 0;
   std::uint32_t epoch_ = 0;
   /// Factor on the times that are to hold some number of frames, too: above 1 for a slow camera.

@@ -28,7 +28,7 @@ struct Options {
 };
 
 struct Row {
-  Means none, pi, automatic;
+  Means none, pi, fixed, automatic;  ///< fixed: the camera keeps its rate, whatever it is asked
   double locked = 0;
   std::array<double, 2> gains{};  ///< of the stage, as the observer learnt them; 1 is true
 };
@@ -36,8 +36,11 @@ struct Row {
 Row fly_all(const World& world, std::uint64_t seed) {
   const auto judged = [&](const Flight& flight) { return means_nm(flight, true); };
   const Flight automatic = fly(world, "auto", seed);
+  World with_fixed_rate = world;
+  with_fixed_rate.camera_obeys = false;
   return {.none = judged(fly(world, kNoLaw, seed)),
           .pi = judged(fly(world, "pi", seed)),
+          .fixed = judged(fly(with_fixed_rate, "auto", seed)),
           .automatic = judged(automatic),
           .locked = automatic.locked_share,
           .gains = {automatic.stage_errors[0].gain, automatic.stage_errors[1].gain}};
@@ -46,7 +49,7 @@ Row fly_all(const World& world, std::uint64_t seed) {
 void print(const World& world, const Row& row) {
   std::printf("%-10s %6.1f/s %3.0f %%", world.name.c_str(), world.scenario.camera.rate_hz,
               1e-4 * world.scenario.camera.exposure_us * world.scenario.camera.rate_hz);
-  for (const Means* means : {&row.none, &row.pi, &row.automatic}) {
+  for (const Means* means : {&row.none, &row.pi, &row.fixed, &row.automatic}) {
     std::printf(" |");
     for (const double nm : *means) std::printf(" %6.3f", nm);
   }
@@ -57,20 +60,25 @@ void print(const World& world, const Row& row) {
   std::fflush(stdout);
 }
 
+struct Law {
+  const char* name;
+  Means Row::*means;
+};
+
 /// At each scale: the share of worlds that keep to `times` the other law's motion and `more_nm`.
-void tell(const std::vector<Row>& rows, const char* name, Means Row::*other, double times,
+void tell(const std::vector<Row>& rows, const Law& law, const Law& other, double times,
           double more_nm) {
-  std::printf("auto at most %.2f times %s and %.2f nm:", times, name, more_nm);
+  std::printf("%s at most %.2f times %s and %.2f nm:", law.name, times, other.name, more_nm);
   int all_kept = 0;
   std::array<int, kScales> kept{};
   std::array<std::vector<double>, kScales> ratios;
   for (const Row& row : rows) {
     bool all = true;
     for (std::size_t i = 0; i < kScales; ++i) {
-      const bool keeps = row.automatic[i] <= times * (row.*other)[i] + more_nm;
+      const bool keeps = (row.*law.means)[i] <= times * (row.*other.means)[i] + more_nm;
       kept[i] += keeps ? 1 : 0;
       all = all && keeps;
-      ratios[i].push_back(row.automatic[i] / (row.*other)[i]);
+      ratios[i].push_back((row.*law.means)[i] / (row.*other.means)[i]);
     }
     all_kept += all ? 1 : 0;
   }
@@ -98,7 +106,9 @@ int main(int argc, char** argv) {
   app.add_flag("--no-aliases", options.no_aliases, "no line above half the frame rate");
   CLI11_PARSE(app, argc, argv);
   std::puts(
-      "world, frames/s, exposure | 10, 100, 1000 ms means, nm: none | PI | auto | locked, gains");
+      "world, frames/s, exposure | 10, 100, 1000 ms means, nm: none | PI | auto, camera at a fixed "
+      "rate | auto | "
+      "locked, gains");
   std::vector<Row> rows;
   try {
     const auto make = [&](int i) {
@@ -118,9 +128,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "driftd_alias_bench: %s\n", error.what());
     return 2;
   }
-  tell(rows, "unlocked", &Row::none, 1.1, 0);
-  tell(rows, "unlocked", &Row::none, 1.1, 0.05);
-  tell(rows, "PI", &Row::pi, 1.0, 0);
-  tell(rows, "PI", &Row::pi, 1.05, 0);
+  const Law none{"unlocked", &Row::none}, pi{"PI", &Row::pi};
+  for (const Law& law : {Law{"auto at a fixed rate", &Row::fixed}, Law{"auto", &Row::automatic}}) {
+    tell(rows, law, none, 1.1, 0);
+    tell(rows, law, none, 1.1, 0.05);
+    tell(rows, law, pi, 1.0, 0);
+    tell(rows, law, pi, 1.05, 0);
+  }
   return 0;
 }

@@ -31,6 +31,7 @@ control::SupervisorSettings daemon_settings(const World& world, control::Control
   s.controller.stage_resonance_hz = b.stage_resonance_hz;
   s.controller.stage_damping = b.stage_damping;
   s.controller.law = law;
+  s.controller.verifies_lines = world.camera_obeys;
   const bool acquaint = world.acquaint && law != control::ControlLaw::Pi;
   s.acquaintance = {.when = acquaint ? control::AcquaintWhen::First : control::AcquaintWhen::Never,
                     .exposure_ns = std::llround(1e3 * world.scenario.camera.exposure_us)};
@@ -151,6 +152,7 @@ class DaemonPilot final : public Pilot {
     return {observer.stage_error(0), observer.stage_error(1)};
   }
   Learnt learnt() const override { return observed_ ? observed_->learnt() : Learnt{}; }
+  bool wants_slower_frames() const override { return tuner_.wants_slower_frames(); }
   bool begin_move(const control::MovePath& path) override { return supervisor_.begin_move(path); }
   control::SetPoint set_point() const override { return supervisor_.set_point(); }
   bool in_lock() const override { return gate_.state().in_lock; }

@@ -64,6 +64,9 @@ class Pilot {
   /// What the law has learnt of the sample; of one that flies with what was learnt elsewhere, that.
   virtual Learnt learnt() const { return {}; }
 
+  /// The camera is to send its frames later by control::kSlowerShare.
+  virtual bool wants_slower_frames() const { return false; }
+
   // Moves under lock, of what can make them.
   /// @returns false when it is not locked
   virtual bool begin_move(const control::MovePath& /*path*/) { return false; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "control/law/observer/line_verifier.hpp"
 #include "simulator/motion.hpp"
 #include "simulator/random.hpp"
 #include "tests/bench/stillness/observed_markers.hpp"
@@ -16,6 +17,8 @@ using simulator::kTickNs;
 
 constexpr std::int64_t kClockNs = 1'000'000'000;  ///< the daemon's clock at the scenario's start
 constexpr int kMillisecondTicks = static_cast<int>(1'000'000 / kTickNs);
+/// From when a camera is asked for another frame rate until its frames have it.
+constexpr std::int64_t kCameraLateTicks = 1000;
 /// A lock that never engages ends here.
 constexpr double kLongestReferenceS = 60;
 /// From then on a law is expected to act.
@@ -72,7 +75,8 @@ class Run {
 
   void frame(std::int64_t number) {
     Vec2 sum;
-    for (std::size_t i = 0; i < ticks_.period; ++i) {
+    const std::size_t ticks = ticks_.period + slower_ticks();
+    for (std::size_t i = 0; i < ticks; ++i) {
       const std::int64_t tick = start_tick_ + static_cast<std::int64_t>(i);
       simulation_.advance(tick * kTickNs);
       const Vec2 sample = simulation_.sample_nm();
@@ -82,7 +86,18 @@ class Run {
       sum = {sum.x + sample.x, sum.y + sample.y};
       if (i + 1 == ticks_.exposure) take(number, sum);
     }
-    start_tick_ += static_cast<std::int64_t>(ticks_.period);
+    start_tick_ += static_cast<std::int64_t>(ticks);
+  }
+
+  /// By which the camera's frames are later, since it was asked for it: a whole number of ticks.
+  std::size_t slower_ticks() {
+    const bool asked = pilot_->wants_slower_frames();
+    if (asked != asked_slower_) asked_tick_ = start_tick_;
+    asked_slower_ = asked;
+    const bool obeys = start_tick_ - asked_tick_ >= kCameraLateTicks;
+    if (obeys) is_slower_ = asked;
+    const double share = control::kSlowerShare * static_cast<double>(ticks_.period);
+    return is_slower_ ? static_cast<std::size_t>(std::max(1L, std::lround(share))) : 0;
   }
 
   void keep_mean(Vec2 sample_nm) {
@@ -254,8 +269,10 @@ class Run {
   Flight flight_;
   bool engaged_ = false, held_ = false;
   std::int64_t start_tick_ = 0;  ///< of the frame
-  Vec2 millisecond_nm_;          ///< sum of the millisecond that is not over
-  int millisecond_ticks_ = 0;    ///< in it
+  std::int64_t asked_tick_ = 0;  ///< when the camera was last asked for another frame rate
+  bool asked_slower_ = false, is_slower_ = false;
+  Vec2 millisecond_nm_;        ///< sum of the millisecond that is not over
+  int millisecond_ticks_ = 0;  ///< in it
   Vec2 told_nm_, unstrained_nm_;
   std::int64_t last_ns_ = 0;
   std::int64_t driver_busy_until_ = 0;  ///< the frame whose correction it takes again

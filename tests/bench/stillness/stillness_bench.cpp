@@ -36,6 +36,7 @@ struct Options {
   bool fitted = false;
   bool margins = false;
   bool no_reputation = false;
+  bool fixed_rate = false;
   bool acquaint = false;
 };
 
@@ -204,6 +205,7 @@ std::vector<World> load_worlds(const Options& options) {
     worlds.push_back(load_world(file));
     worlds.back().fitted = options.fitted;
     worlds.back().remembering = !options.no_reputation;
+    worlds.back().camera_obeys = !options.fixed_rate;
     worlds.back().acquaint = options.acquaint;
     if (options.seconds > 0) {
       worlds.back().judgement.seconds = options.seconds;
@@ -245,6 +247,8 @@ int main(int argc, char** argv) {
   app.add_flag(
       "--no-reputation", options.no_reputation,
       "trust each frame alone: no marker is known by its past, and witnesses stay witnesses");
+  app.add_flag("--fixed-rate", options.fixed_rate,
+               "the camera keeps its frame rate: lines that may be aliases are not verified");
   CLI11_PARSE(app, argc, argv);
   try {
     const std::vector<World> worlds = load_worlds(options);

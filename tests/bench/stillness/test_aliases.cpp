@@ -30,6 +30,14 @@ TEST_CASE("a sample at rest is left at rest, whatever its vibrations look like")
   }
 }
 
+TEST_CASE("a sample at rest is left at rest where a slower frame rate tells aliases") {
+  World world = make_alias_world(3, {.rate_hz = 100});
+  const double none_nm = means_nm(fly(world, kNoLaw, 3), true)[0];
+  CHECK(means_nm(fly(world, "auto", 3), true)[0] < 1.1 * none_nm);
+  world.camera_obeys = false;  // then they are followed
+  CHECK(means_nm(fly(world, "auto", 3), true)[0] > 1.5 * none_nm);
+}
+
 TEST_CASE("beside vibrations that look slow a drift is followed no worse than by PI") {
   for (const std::uint64_t seed : {3U, 4U}) {
     CAPTURE(seed);

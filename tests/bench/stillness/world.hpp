@@ -61,7 +61,8 @@ struct World {
   bool acquaint = false;    ///< a lock gets to know its stage first; of laws that are not PI
   /// Happens so long (at_s) after a law begins to act.
   std::optional<simulator::Fault> fault = {};
-  int driver_frames = 1;  ///< the stage's driver takes one correction in so many frames
+  bool camera_obeys = true;  ///< its frame rate may be changed while it runs
+  int driver_frames = 1;     ///< the stage's driver takes one correction in so many frames
 };
 
 /// @throws simulator::ScenarioError

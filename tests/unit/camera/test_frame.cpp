@@ -7,6 +7,7 @@
 #include <iterator>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "camera/frame.hpp"
@@ -99,6 +100,9 @@ TEST_CASE("a cut ROI holds the pixels of its place, up to the borders") {
     const auto pixels = random_pixels(format, kWidth, kHeight, random);
     const auto bytes = encode(format, kWidth, kHeight, pixels);
     const Frame frame = frame_of(format, kWidth, kHeight, bytes);
+    std::size_t next = 0;
+    for (int y = 0; y < kHeight; ++y)
+      for (int x = 0; x < kWidth; ++x) REQUIRE(level_at(frame, x, y) == pixels[next++]);
     for (const int side : {1, 4, 9, kHeight}) {
       for (const int y : {0, 1, kHeight - side}) {
         for (const int x : {0, 3, kWidth - side}) {
@@ -231,6 +235,15 @@ TEST_CASE("a ROI that leaves the frame is refused and writes nothing") {
   std::vector<std::uint16_t> out(121, 0xABCD);
   CHECK_FALSE(cut_roi(frame, x, y, side, out.data()));
   CHECK(out == std::vector<std::uint16_t>(121, 0xABCD));
+}
+
+TEST_CASE("a pixel outside the frame has no level") {
+  const std::vector<std::byte> bytes(image_bytes(PixelFormat::Mono8, 20, 10));
+  const Frame frame = frame_of(PixelFormat::Mono8, 20, 10, bytes);
+  CHECK(level_at(frame, 19, 9) == 0);
+  for (const auto& [x, y] :
+       {std::pair{-1, 0}, {0, -1}, {20, 0}, {0, 10}, {INT_MAX, INT_MAX}, {INT_MIN, 0}})
+    CHECK(level_at(frame, x, y) == -1);
 }
 
 TEST_CASE("image sizes are those of the standards") {

@@ -142,6 +142,11 @@ TEST_CASE("advice: a line that frames show where others are, too, is named with 
   CHECK_THAT(said(status, "alias"),
              contains("1.0 nm is seen at 3.0 Hz; it is that, or 27, 33, 57, 63 Hz") &&
                  contains("does not follow it: below 44 frames/s"));
+  line["look_alikes_hz"] = json::array();
+  line["verified"] = true;
+  line["alias_of_hz"] = 97.0;
+  CHECK_THAT(said(status, "alias"),
+             contains("1.0 nm is seen at 3.0 Hz; it is an alias of 97.0 Hz"));
 }
 
 TEST_CASE("advice: a stage that is not as described, and a sample that changed its ways") {

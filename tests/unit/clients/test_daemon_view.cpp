@@ -129,11 +129,17 @@ TEST_CASE("A line is told with what would look the same, and whether it is follo
     view.set_status(status, kNow_ns);
     return line_of(view.summary(kNow_ns), "  stage x:  12.3 Hz").text;
   };
+  CHECK(line() == "  stage x:  12.3 Hz 0.25 nm (verified)");
+  found["verified"] = false;
   CHECK(line() == "  stage x:  12.3 Hz 0.25 nm");
   found["look_alikes_hz"] = {17.7, 42.3};
   CHECK(line() == "  stage x:  12.3 Hz 0.25 nm (or 17.7, 42.3 Hz)");
   found["followed"] = false;
   CHECK(line() == "  stage x:  12.3 Hz 0.25 nm (or 17.7, 42.3 Hz: not followed)");
+  found["look_alikes_hz"] = json::array();
+  found["verified"] = true;
+  found["alias_of_hz"] = 87.7;
+  CHECK(line() == "  stage x:  12.3 Hz 0.25 nm (an alias of 87.7 Hz: not followed)");
 }
 
 TEST_CASE("A marker is shown with what it is worth, and why that is less") {

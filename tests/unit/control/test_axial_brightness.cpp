@@ -155,5 +155,66 @@ TEST_CASE("a neighbour that arrives is no z, or none that is wrong") {
   }
 }
 
+/// What a lamp does to z that stays where it is: the mean over its last frames.
+struct Lamp {
+  double z_nm = 0, random_sd_nm = 0, sd_nm = 0, dimmed_nm = 0;
+};
+
+Lamp turn_lamp(const BrightnessCurves& curves, double z_nm, double share) {
+  Sample sample({3e4, 2.5e4, 2e4, 3e4, 2.5e4});
+  const std::size_t markers = sample.photons.size();
+  EstimatorSettings settings = test::scene_settings();
+  settings.average_frames = 1, settings.min_markers = 3;
+  DriftEstimator lateral(settings);
+  std::vector<Marker> set(markers);
+  for (std::size_t i = 0; i < markers; ++i)
+    set[i] = {.id = static_cast<unsigned>(i + 1),
+              .role = MarkerRole::Tracking,
+              .x_px = 30 * (static_cast<double>(i) + 1) + 6,
+              .y_px = 56};
+  lateral.set_markers(set);
+  AxialEstimator axial(settings, markers);
+  const FitUnits units = {kGain, kOffsetAdu, kReadE, kSide * kSide};
+  lateral.begin_reference(kFrames);
+  Lamp lamp;
+  for (int frame = 0; frame < 3 * kFrames; ++frame) {
+    if (frame == kFrames)
+      for (double& photons : sample.photons) photons *= share;
+    const auto seen = sample.observe(z_nm, 0);
+    lateral.update(seen);
+    const AxialEstimate& z = axial.update(curves, units, seen, lateral);
+    if (frame < 2 * kFrames) continue;
+    REQUIRE(z.valid);
+    lamp.z_nm += z.z_nm / kFrames;
+    lamp.random_sd_nm += std::sqrt(z.variance_nm2) / kFrames;
+    lamp.sd_nm += z.sd_nm() / kFrames;
+    lamp.dimmed_nm += z.dimmed_nm / kFrames;
+  }
+  return lamp;
+}
+
+TEST_CASE("what a lamp does to z by a curve without dimmer markers is in its standard deviation") {
+  const BrightnessCurves all = calibrated();
+  const BrightnessCurves one({all.curves().front()});
+  for (const double z_nm : {0.0, 130.0, -130.0}) {
+    INFO(z_nm << " nm from the crossing");
+    const Lamp steady = turn_lamp(one, z_nm, 1);
+    CHECK(steady.dimmed_nm < 0.3);
+    CHECK(steady.sd_nm < 1.05 * steady.random_sd_nm);
+    for (const double share : {0.5, 0.25, 2.0}) {
+      const Lamp turned = turn_lamp(one, z_nm, share);
+      INFO(share << " of the light: " << turned.z_nm << " nm told with " << turned.sd_nm);
+      CHECK(std::abs(turned.z_nm) < 2 * turned.sd_nm);
+      CHECK(turned.dimmed_nm > 3);
+      const Lamp by_all = turn_lamp(all, z_nm, share);
+      CHECK(by_all.dimmed_nm == 0);
+      CHECK(std::abs(by_all.z_nm) < std::abs(turned.z_nm) / 2 + by_all.random_sd_nm);
+    }
+  }
+  // Where it is needed: without, this would be many standard deviations.
+  const Lamp quarter = turn_lamp(one, 130, 0.25);
+  CHECK(std::abs(quarter.z_nm) > 5 * quarter.random_sd_nm);
+}
+
 }  // namespace
 }  // namespace driftd::control

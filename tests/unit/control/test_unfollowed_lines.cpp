@@ -50,6 +50,32 @@ TEST_CASE("sharp lines are followed from 44 frames/s on, broad and very slow one
   CHECK_FALSE(follows_all(two));
 }
 
+TEST_CASE("where lines are verified sharp ones are followed once they are the sample's own") {
+  constexpr double kFastS = 0.01;
+  const auto follows = [](Line line, LineOrigin origin) {
+    line.origin = origin;
+    DisturbanceModel model = model_of(line);
+    decide_verified(model, {}, kFastS);
+    return model.lines[0].followed;
+  };
+  CHECK(follows(line_of(7, 50), LineOrigin::Own));
+  CHECK_FALSE(follows(line_of(7, 50), LineOrigin::Unknown));
+  CHECK_FALSE(follows(line_of(93, 50), LineOrigin::Alias));
+  // What is broad, slow or faint is followed as long as it is not known to be an alias.
+  CHECK(follows(line_of(7, 4.9), LineOrigin::Unknown));
+  CHECK_FALSE(follows(line_of(93, 4.9), LineOrigin::Alias));
+  CHECK(follows(line_of(100 / 32.1, 50), LineOrigin::Unknown));
+  Line faint = line_of(7, 50);
+  faint.kick_nm2_per_s = 0.04 * 0.04 * 2 * faint.fade_per_s;
+  CHECK(follows(faint, LineOrigin::Unknown));
+  CHECK_FALSE(follows(faint, LineOrigin::Alias));
+  // An alias stays one where nothing is verified any more.
+  DisturbanceModel alias = model_of(line_of(93, 50));
+  alias.lines[0].origin = LineOrigin::Alias;
+  decide_followed(alias, {}, kFastS);
+  CHECK_FALSE(alias.lines[0].followed);
+}
+
 TEST_CASE("a line near a bound stays what it was in the model before") {
   const auto known = [](double hz, bool followed) {
     DisturbanceModel before = model_of(line_of(hz, 5));

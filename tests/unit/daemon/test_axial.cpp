@@ -226,6 +226,9 @@ TEST_CASE("status warns of a curve that the markers' widths do not lie on") {
   CHECK_THAT(warning(), contains("6 % off the curve"));
   c.axial.of_unknown_fits = false;
   CHECK_THAT(warning(), contains("6 % off the curve"));
+  loop.axial.dimmed_nm = 7;  // which may be why
+  CHECK_THAT(warning(), contains("some 7 nm") && !contains("off the curve"));
+  loop.axial.dimmed_nm = 2;
   loop.axial.from_crossing_nm = 200;
   CHECK_THAT(warning(), contains("200 nm from where both widths are equal"));
   CHECK_THAT(warning(), contains("6 % off the curve"));

@@ -41,6 +41,7 @@ TEST_CASE("loop settings are the configuration's, in the loop's units") {
   c.stage.damping = 0.4;
   c.control = {.law = control::ControlLaw::Observer,
                .coast_nm = 2.5,
+               .verify_lines = true,
                .proportional = 0.15,
                .integral = 0.25,
                .step_limit_nm = 7,
@@ -63,6 +64,11 @@ TEST_CASE("loop settings are the configuration's, in the loop's units") {
   const auto& controller = supervisor.controller;
   REQUIRE(controller.law == control::ControlLaw::Observer);
   REQUIRE(controller.coast_nm == 2.5);
+  REQUIRE_FALSE(controller.verifies_lines);  // a camera whose rate stays
+  source.rate_can_change = true;
+  REQUIRE(daemon::loop_settings(c, source).supervisor.controller.verifies_lines);
+  c.control.verify_lines = false;
+  REQUIRE_FALSE(daemon::loop_settings(c, source).supervisor.controller.verifies_lines);
   REQUIRE(controller.proportional == 0.15);
   REQUIRE(controller.integral == 0.25);
   REQUIRE(controller.step_limit_nm == 7);

@@ -240,6 +240,36 @@ TEST_CASE("what the stage is like is reloaded while the lock is idle, and only t
   }
 }
 
+TEST_CASE("a limit that a lock stands beyond is not taken over, as it would move the sample") {
+  const std::pair<const char*, const char*> limits[] = {
+      {"control: {range_limit_nm: 90}\n", "control.range_limit_nm is 90"},
+      {"control: {travel_limit_nm: 140}\n", "control.travel_limit_nm is 140"},
+      {"axial: {range_limit_nm: 40}\n", "axial.range_limit_nm is 40"}};
+  for (const bool holds : {true, false}) {
+    for (const auto& [text, why] : limits) {
+      Fixture f;
+      const File file("log: {level: info}\n");
+      f.config = config::load(file.path);
+      f.played.report.lock.state = f.played.report.z.lock.state =
+          holds ? control::LockState::Locked : control::LockState::Lost;
+      f.played.report.total_nm = {-80, 20};
+      f.played.report.carried_nm = {-20, 0};
+      f.played.report.travelled_nm = {-70, 0};
+      f.played.report.z.total_nm = {60, 0};
+      f.played.tell();
+      f.loop.refresh();
+      WireContext wire;
+      Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log, [] { return false; });
+      std::ofstream(file.path) << text;
+      reload.run();
+      INFO(text << f.told.events[0]["text"]);
+      const std::string told = f.told.events[0]["text"];
+      CHECK((told.find(why) != std::string::npos) == holds);
+      CHECK(f.told.codes()[0] == (holds ? "configuration_rejected" : "configuration_reloaded"));
+    }
+  }
+}
+
 TEST_CASE("a reload takes over the log's level and keeps the camera's exposure") {
   Fixture f;
   f.source.described.exposure_us = 1700;

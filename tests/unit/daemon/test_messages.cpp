@@ -164,6 +164,9 @@ TEST_CASE("in_lock is of every lock that is engaged") {
   };
   CHECK(in_lock(true, LockState::Idle, false));
   CHECK(in_lock(true, LockState::Locked, true));
+  result.z_missing = true;
+  CHECK_FALSE(in_lock(true, LockState::Idle, false));
+  result.z_missing = false;
   CHECK_FALSE(in_lock(true, LockState::Locked, false));
   CHECK_FALSE(in_lock(true, LockState::Holding, false));
   CHECK_FALSE(in_lock(false, LockState::Locked, true));

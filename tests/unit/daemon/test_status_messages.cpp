@@ -222,6 +222,8 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
   CHECK(y["lines"][0]["amplitude_nm"] == 1.5);
   CHECK(y["lines"][0]["followed"] == true);
   CHECK(y["lines"][0]["look_alikes_hz"].empty());
+  CHECK(y["lines"][0]["verified"] == false);
+  CHECK(y["lines"][0]["alias_of_hz"].is_null());
   m.loop.motion[1].period_s = 1.0 / 30;
   model.lines[0].frequency_hz = 3;
   model.lines[0].followed = false;
@@ -230,6 +232,16 @@ TEST_CASE("A status tells the law and what the observer has found while it is lo
   REQUIRE(slow["look_alikes_hz"].size() == 4);
   CHECK(slow["look_alikes_hz"][0].get<double>() == Approx(27));
   CHECK(slow["look_alikes_hz"][3].get<double>() == Approx(63));
+  model.lines[0].frequency_hz = 57;
+  model.lines[0].origin = driftd::control::LineOrigin::Alias;
+  const json alias = m.status()["control"]["axes"][1]["lines"][0];
+  CHECK(alias["frequency_hz"].get<double>() == Approx(3));
+  CHECK(alias["verified"] == true);
+  CHECK(alias["alias_of_hz"] == 57.0);
+  CHECK(alias["look_alikes_hz"].empty());
+  model.lines[0].origin = driftd::control::LineOrigin::Own;
+  CHECK(m.status()["control"]["axes"][1]["lines"][0]["alias_of_hz"].is_null());
+  model.lines[0].origin = driftd::control::LineOrigin::Unknown;
   model.lines[0].frequency_hz = 17;
   m.loop.motion[1].period_s = 0;
   CHECK(y["forecast"]["total_nm"].is_null());

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+#include "control/law/observer/line_verifier.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace driftd::control {
+namespace {
+
+/// Frames of the slower rate that a test takes, and of the usual one before.
+constexpr std::size_t kFramesOfTest = 200;
+constexpr double kFramesBefore = 400;
+/// A camera that is not slower by then will not be. It takes some frames to be seen.
+constexpr double kLongestWaitS = 2, kLongestWaitFrames = 200;
+/// From a test to the next: until the usual rate is seen again, and longer where one told nothing.
+constexpr double kRestFrames = 48, kFirstRestS = 1, kLongRestS = 60;
+/// A line that a test did not tell is tested again so much later, each time twice as much.
+constexpr std::int64_t kAgainNs = 8'000'000'000;
+constexpr int kMostDoublings = 6;
+/// A line that was in no model for so long is another one when it comes again.
+constexpr std::int64_t kForgottenNs = 60'000'000'000;
+/// Of log likelihood, over all other origins; and of an alias over the line's own.
+constexpr double kSureOfOwn = 5, kSureOfAlias = 5;
+/// Vibrations above are too small to matter; or above twice the frame rate.
+constexpr double kFastestHz = 500;
+constexpr double kSameShare = 0.02, kSameHz = 0.2;
+
+/// A line has to bear that its frequency is known to a part of the test's length only.
+Line widened(Line line, double seconds) {
+  const double least_fade = 1 / seconds;
+  if (line.fade_per_s >= least_fade) return line;
+  line.kick_nm2_per_s *= least_fade / line.fade_per_s;
+  line.fade_per_s = least_fade;
+  return line;
+}
+
+double line_variance_nm2(const Line& line) {
+  return line.kick_nm2_per_s / line.fade_per_s;
+}
+
+/// What a line may be of: the frequencies that are seen where it is.
+std::vector<double> frequencies_seen_at(double seen_hz, double rate_hz) {
+  std::vector<double> list;
+  const double fastest_hz = std::max(kFastestHz, 2 * rate_hz);
+  double turns_hz = rate_hz;
+  while (turns_hz - seen_hz <= fastest_hz) {
+    list.push_back(turns_hz - seen_hz);
+    list.push_back(turns_hz + seen_hz);
+    turns_hz += rate_hz;
+  }
+  return list;
+}
+
+}  // namespace
+
+DisturbanceModel judge_origins(const PlaceRecord& record, const DisturbanceModel& model,
+                               double rate_hz) {
+  struct Question {
+    std::size_t line;
+    double own_hz, alias_hz;
+    double own_gain;  ///< log likelihood of its own frequency over the best alias
+  };
+  double seconds = 0;
+  for (const double step_s : record.step_s) seconds += step_s;
+  DisturbanceModel judged = model, tried = model;
+  tried.tracks = false;
+  std::vector<Question> questions;
+  for (std::size_t i = 0; i < model.line_count; ++i) {
+    if (model.lines[i].origin != LineOrigin::Unknown || !needs_verdict(model.lines[i], model))
+      continue;
+    tried.lines[i] = widened(tried.lines[i], seconds);
+    questions.push_back({i, model.lines[i].frequency_hz, 0, 0});
+  }
+  std::ranges::sort(questions, [&](const Question& a, const Question& b) {
+    return line_variance_nm2(tried.lines[a.line]) > line_variance_nm2(tried.lines[b.line]);
+  });
+  // Each beside the best of the others, the largest first: those that follow count on it.
+  const std::size_t rounds = questions.size() > 1 ? 2 : 1;
+  for (std::size_t round = 0; round < rounds; ++round)
+    for (Question& question : questions) {
+      double& hz = tried.lines[question.line].frequency_hz;
+      const auto likelihood_at = [&](double at_hz) {
+        hz = at_hz;
+        return judge_model(record, tried).log_likelihood;
+      };
+      const double own = likelihood_at(question.own_hz);
+      double alias = -1e300;
+      for (const double other_hz : frequencies_seen_at(question.own_hz, rate_hz)) {
+        const double likelihood = likelihood_at(other_hz);
+        if (likelihood <= alias) continue;
+        alias = likelihood;
+        question.alias_hz = other_hz;
+      }
+      question.own_gain = own - alias;
+      hz = question.own_gain > 0 ? question.own_hz : question.alias_hz;
+    }
+  for (const Question& question : questions) {
+    Line& line = judged.lines[question.line];
+    if (question.own_gain > kSureOfOwn) {
+      line.origin = LineOrigin::Own;
+    } else if (question.own_gain < -kSureOfAlias) {
+      line.origin = LineOrigin::Alias;
+      line.frequency_hz = question.alias_hz;
+    }
+  }
+  return judged;
+}
+
+void LineVerifier::reset() noexcept {
+  state_ = State::Idle;
+  step_count_ = 0;
+  last_ns_ = rests_until_ns_ = 0;
+  rest_s_ = 0;
+  told_ = false;
+  for (Known& line : known_) line.again_ns = line.met_ns = 0;
+}
+
+double LineVerifier::median_step_s() const {
+  std::array<double, kSteps> sorted = steps_s_;
+  std::nth_element(sorted.begin(), sorted.begin() + kSteps / 2, sorted.end());
+  return sorted[kSteps / 2];
+}
+
+double LineVerifier::rate_hz() const noexcept {
+  return period_s_ > 0 ? 1 / period_s_ : 0;
+}
+
+void LineVerifier::take(std::int64_t taken_ns) noexcept {
+  if (last_ns_ > 0)
+    steps_s_[step_count_++ % kSteps] = 1e-9 * static_cast<double>(taken_ns - last_ns_);
+  last_ns_ = taken_ns;
+  if (step_count_ < kSteps) return;
+  const double step_s = median_step_s();
+  if (state_ == State::Idle && taken_ns >= rests_until_ns_) period_s_ = step_s;
+  if (!wants_slower_frames()) return;
+  const bool slower = step_s > (1 + kSlowerShare / 2) * period_s_;
+  slower_frames_ = slower ? slower_frames_ + 1 : 0;
+  if (slower) state_ = State::Slower;
+  const double waited_s = 1e-9 * static_cast<double>(taken_ns - begun_ns_);
+  const bool waited = waited_s > kLongestWaitS + kLongestWaitFrames * period_s_;
+  if (slower_frames_ + kSteps / 2 >= kFramesOfTest || (waited && state_ == State::Asked)) {
+    refused_ = state_ == State::Asked;
+    state_ = State::Over;
+  } else if (waited && !slower) {  // it was, and somebody took it back
+    finish();
+  }
+}
+
+double LineVerifier::seen_hz(double frequency_hz) const noexcept {
+  if (!(period_s_ > 0)) return frequency_hz;
+  const double cycles = frequency_hz * period_s_;
+  return std::abs(cycles - std::round(cycles)) / period_s_;
+}
+
+const LineVerifier::Known* LineVerifier::find(const Line& line) const {
+  const Known* nearest = nullptr;
+  const double at_hz = seen_hz(line.frequency_hz);
+  for (const Known& other : known_) {
+    const double off_hz = std::abs(other.seen_hz - at_hz);
+    if (off_hz < kSameHz + kSameShare * at_hz &&
+        (nearest == nullptr || off_hz < std::abs(nearest->seen_hz - at_hz)))
+      nearest = &other;
+  }
+  return nearest;
+}
+
+bool LineVerifier::has_question(const DisturbanceModel& model) const {
+  if (is_busy() || step_count_ < kSteps || last_ns_ < rests_until_ns_) return false;
+  for (std::size_t i = 0; i < model.line_count; ++i) {
+    const Line& line = model.lines[i];
+    if (line.origin != LineOrigin::Unknown || !needs_verdict(line, model)) continue;
+    const Known* before = find(line);
+    if (before == nullptr || last_ns_ >= before->again_ns) return true;
+  }
+  return false;
+}
+
+void LineVerifier::begin() noexcept {
+  state_ = State::Asked;
+  begun_ns_ = last_ns_;
+  slower_frames_ = 0;
+  record_from_ns_ = last_ns_ - static_cast<std::int64_t>(1e9 * kFramesBefore * period_s_);
+}
+
+void LineVerifier::learn(const DisturbanceModel& model) {
+  for (std::size_t i = 0; i < model.line_count; ++i) {
+    const Line& line = model.lines[i];
+    const bool is_told = line.origin != LineOrigin::Unknown;
+    if (!is_told && !needs_verdict(line, model)) continue;
+    const Known* before = find(line);
+    Known now = before == nullptr ? Known{} : *before;
+    now.met_ns = last_ns_;
+    if (is_told || now.origin == LineOrigin::Unknown) {
+      now.seen_hz = seen_hz(line.frequency_hz);
+      now.true_hz = line.frequency_hz;
+      now.origin = line.origin;
+      now.tests = is_told ? 0 : now.tests + 1;
+      now.again_ns = last_ns_ + (kAgainNs << std::min(now.tests, kMostDoublings));
+    }
+    told_ = told_ || is_told;
+    if (before == nullptr)
+      known_.push_back(now);
+    else
+      known_[static_cast<std::size_t>(before - known_.data())] = now;
+  }
+}
+
+void LineVerifier::finish() noexcept {
+  state_ = State::Idle;
+  rest_s_ = told_ ? 0 : std::clamp(2 * rest_s_, refused_ ? kLongRestS : kFirstRestS, kLongRestS);
+  told_ = false;
+  const double rests_s = std::max(rest_s_, kRestFrames * period_s_);
+  rests_until_ns_ = last_ns_ + static_cast<std::int64_t>(1e9 * rests_s);
+}
+
+void LineVerifier::name(DisturbanceModel& model) {
+  for (std::size_t i = 0; i < model.line_count; ++i) {
+    Line& line = model.lines[i];
+    if (line.frequency_hz * period_s_ > 0.5) line.origin = LineOrigin::Alias;
+    const Known* found = find(line);
+    if (found == nullptr) continue;
+    Known& from = known_[static_cast<std::size_t>(found - known_.data())];
+    from.met_ns = last_ns_;
+    line.origin = from.origin;
+    const double at_hz = seen_hz(line.frequency_hz);
+    if (line.origin == LineOrigin::Alias && line.frequency_hz * period_s_ < 0.5) {
+      // Where it is seen a little higher it is a little higher or lower.
+      const double turns_hz = std::round(from.true_hz * period_s_) / period_s_;
+      line.frequency_hz = from.true_hz > turns_hz ? turns_hz + at_hz : turns_hz - at_hz;
+    }
+    from.true_hz = line.frequency_hz;
+    from.seen_hz = at_hz;
+  }
+  std::erase_if(known_, [&](const Known& line) { return last_ns_ - line.met_ns > kForgottenNs; });
+}
+
+}  // namespace driftd::control
