@@ -179,11 +179,11 @@ struct LoopReport : LockReport {
   std::int64_t markers_gone_since_ns = 0;
   ClockTrust clock_trust = ClockTrust::Checking;  ///< whether frames' ages are known
   std::uint64_t clock_steps = 0, clock_jumps = 0;
-  double clock_slow = 0;                       ///< proven so, by so much of real time; 0: not
-  bool measures_z = false;                     ///< else `axial` and `z` say nothing
-  control::AxialEstimate axial;                ///< of the newest frame, as `drift` is
-  LockReport z;                                ///< of the lock of z
-  bool z_missing = false;  ///< z is to be held beside x and y, and is not: it is idle
+  double clock_slow = 0;         ///< proven so, by so much of real time; 0: not
+  bool measures_z = false;       ///< else `axial` and `z` say nothing
+  control::AxialEstimate axial;  ///< of the newest frame, as `drift` is
+  LockReport z;                  ///< of the lock of z
+  bool z_missing = false;        ///< z is to be held beside x and y, and is not: it is idle
   std::optional<control::SpotZero> spot_zero;  ///< of that `axial`; none: not of a reflected spot
   bool ended = false;                          ///< the recording is over
   int roi_px = 0;                              ///< side of the markers' ROIs
@@ -206,8 +206,7 @@ struct LoopReport : LockReport {
   }
   /// FrameResult::all_in_lock()
   bool all_in_lock() const noexcept {
-    return z.is_idle() ? gate.in_lock && !z_missing
-                       : z.gate.in_lock && (gate.in_lock || is_idle());
+    return z.is_idle() ? gate.in_lock && !z_missing : z.gate.in_lock && (gate.in_lock || is_idle());
   }
   /// The longer of `at_least_ns` and so many times the time between two frames, where that is
   /// known.
