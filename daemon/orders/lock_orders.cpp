@@ -66,8 +66,8 @@ void LockOrders::check_can_lock() const {
   }
 }
 
-void LockOrders::lock(Answer answer, std::int64_t now_ns,
-                      std::optional<LockResumption> resumption, bool leaves_z) {
+void LockOrders::lock(Answer answer, std::int64_t now_ns, std::optional<LockResumption> resumption,
+                      bool leaves_z) {
   check_can_lock();
   if (!loop_.report().has_frames()) throw CameraWatch::no_frames();
   if (const std::string why = too_few_(); !why.empty()) throw CommandRefused{Refusal::Refused, why};
