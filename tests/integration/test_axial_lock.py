@@ -109,7 +109,8 @@ class AxialLock(AxialRig):
         self.assertEqual(in_lock(), {False})
         self.rig.client.request("reset")
         self.wait_z("idle")
-        self.assertTrue(self.rig.status()["gate"]["in_lock"])
+        gate = self.rig.status()["gate"]
+        self.assertEqual((gate["in_lock"], gate["reason"]), (False, "axial"))
         self.assertEqual(in_lock(), {False})
         self.assertIn("`driftctl lock --axes z` holds it", self.rig.status()["axial"]["lock"]["cure"])
         self.rig.client.request("unlock", axes="z")

@@ -284,7 +284,7 @@ std::string why_not_in_lock(const nlohmann::json& gate) {
   if (reason == "residual") return numbers("residual");
   if (reason == "settling") return numbers("settling at");
   if (reason == "moved") return numbers("a frame was off by");
-  if (reason == "axial") return "z does not lie still";
+  if (reason == "axial") return "z does not lie still, or is not held";
   return in_words(reason);
 }
 

@@ -36,7 +36,7 @@ def why_not_in_lock(status: dict) -> str:
     nm = [gate["residual_z_nm"]] if of_z else [gate["residual_x_nm"], gate["residual_y_nm"]]
     tolerance_nm, option = gate.get("tolerance_nm"), "gate.z_tolerance_nm" if of_z else "gate.tolerance_nm"
     if gate["reason"] == "axial":
-        return "z does not lie still"
+        return "z does not lie still, or is not held"
     if what is None or None in (*nm, tolerance_nm):
         return gate["reason"].replace("_", " ")
     rms = "" if gate["reason"] == "moved" else " rms"

@@ -419,7 +419,7 @@ TEST_CASE("The lock of z is shown beside that of x and y, and does not stand for
   CHECK(line_of(lines, "z lock").tone == Tone::Good);
   CHECK(line_of(lines, "z in lock").text ==
         "z in lock   no: residual 7.25 nm rms, tolerance 5 nm (gate.z_tolerance_nm)");
-  CHECK(line_of(lines, "in lock").text == "in lock     no: z does not lie still");
+  CHECK(line_of(lines, "in lock").text == "in lock     no: z does not lie still, or is not held");
   CHECK(contains(line_of(lines, "z set-point"), "      +50.0 nm"));
   CHECK(
       contains(line_of(lines, "z law"), "observer   leaves 1.50 nm with its noise, PI would 2.50"));
