@@ -7,6 +7,7 @@ import pathlib
 import sys
 import unittest
 
+from axial_rig import AXIAL, CAMERA as AXIAL_CAMERA, STAGE, WORLD as AXIAL_WORLD
 from harness import BIN, SOURCE, driftd, new_rig
 from test_axial import DEMO, changed, sections, world
 
@@ -129,6 +130,19 @@ class Clients(unittest.TestCase):
         page = (rig.folder / "report.html").read_text(encoding="utf-8")
         for part in ("<th>z locked</th>", "residual of z while it was locked", "<h2>Lost time of z</h2>"):
             self.assertIn(part, page)
+
+    def test_who_waits_for_a_lock_waits_for_z_that_is_held(self):
+        rig = self.enterContext(new_rig())
+        rig.start_sim(AXIAL_WORLD)
+        rig.start_daemon(rig.config(camera=AXIAL_CAMERA, optics={"pixel_size_nm": 100}, stage=STAGE, axial=AXIAL))
+        rig.wait_until(lambda s: s["markers"]["used"] and s["axial"]["valid"], "x, y and z are measured")
+        self.ctl(rig, "lock", "--wait")
+        rig.fault("hide_reflection", seconds=4)
+        rig.wait_until(lambda s: s["axial"]["lock"]["state"] == "holding", "z is held")
+        done = rig.run_program([BIN / "driftctl", "--commands", rig.commands, "--publish", rig.publish, "lock", "--wait"])
+        self.assertEqual((done.returncode, done.stdout), (0, "state: locked\nz: locked\n"), done.stderr)
+        self.assertIn("of z is holding already", done.stderr)
+        self.assertEqual(rig.status()["axial"]["lock"]["state"], "locked")
 
     def test_the_curve_of_the_example_is_that_of_the_simulator(self):
         """By the truth: a lock by it takes the sample as far as it is told, within 2 %."""
