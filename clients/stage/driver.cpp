@@ -597,8 +597,6 @@ void Driver::refuse(std::span<Followed* const> ones, const std::string& why) {
     one->suspected = false;
     one->board.lock_is_over.store(false);
     one->board.update([&](DriverState& state) {
-      if (!one->refuses) state.refusal = {};
-      state.refuses = true;
       ++state.refused;
     });
     if (!std::exchange(one->refuses, true)) newly.push_back(one);
@@ -607,6 +605,7 @@ void Driver::refuse(std::span<Followed* const> ones, const std::string& why) {
   if (why.empty()) ask_health();
   for (Followed* const one : newly) {
     one->board.update([&](DriverState& state) {
+      state.refuses = true;  // told with its reason, never before it is known
       state.refusal =
           why.empty() ? state.health : Health{.condition = Condition::Error, .text = why};
     });
