@@ -232,7 +232,7 @@ TEST_CASE("what is there at the end is answered, however much, and what comes la
   for (int i = 0; i < 500 && f.handled < 1; ++i) f.server.serve(10, -1);
   constexpr int kMore = 100;  // than serve() takes at once
   for (int i = 0; i < kMore; ++i) ask(R"({"command":"status"})");
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // they are on their way
+  std::this_thread::sleep_for(std::chrono::seconds(1));  // they are on their way
   f.server.end();
   f.waiting.at(0)(Reply{});  // the handler's business, and of no use any more
   CHECK(f.handled > 1);
