@@ -150,7 +150,7 @@ class Rig(contextlib.ExitStack):
     def __init__(self):
         super().__init__()
         self.folder = pathlib.Path(self.enter_context(
-            tempfile.TemporaryDirectory(prefix="driftd-stage-")))
+            tempfile.TemporaryDirectory(prefix="driftd-stage-", ignore_cleanup_errors=True)))
         self.daemon: FakeDaemon | None = None
         self.stage: StageInput | None = None
         self.program: Process | None = None
