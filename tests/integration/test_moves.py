@@ -62,7 +62,7 @@ class Moves(unittest.TestCase):
         if rig.is_virtual:  # as fast as it was told, and at the end of a way less
             steps_nm = [math.dist(*((p["set_x_nm"], p["set_y_nm"]) for p in pair)) for pair in zip(seen, seen[1:])]
             self.assertGreater(max(steps_nm), 8000 / 500 - 0.1)
-        self.assertLess(max(steps_nm), 1.02 * 8000 / 500 + 0.1)  # frames come later while a line is verified
+            self.assertLess(max(steps_nm), 1.02 * 8000 / 500 + 0.1)  # frames come later while a line is verified
         for _, c in drain(corrections):
             for axis in "xy":
                 self.assertLessEqual(abs(c[f"delta_{axis}_nm"]), LIMITS["step_limit_nm"])
