@@ -172,7 +172,6 @@ TEST_CASE("what is not followed weighs nothing, and is told for each axis by its
   CHECK(gains.course[1].first == 0);
   CHECK(gains.course[1].second == 0);
   CHECK(gains.course[2].first != 0);
-  Vec2 largest;
   for (int i = 1; i < 400; ++i) {
     const std::int64_t taken_ns = kPeriodNs * i;
     const double turns = 2 * std::numbers::pi * 1e-9 * static_cast<double>(taken_ns);
