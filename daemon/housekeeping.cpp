@@ -389,9 +389,9 @@ std::string Housekeeping::nothing_to_lock_by() const {
 /// What else people are to know of a lock of z that is idle; "": nothing.
 std::string Housekeeping::why_z_is_idle() const {
   if (!places_.axial_left().empty()) return places_.axial_left();
-  const std::string offer = interrupted_.axial_offer();
+  std::string offer = interrupted_.axial_offer();
   if (!offer.empty()) return offer;
-  const std::string displaced = z_lock_.is_at_start_over() ? std::string() : sweep_memory_.cure();
+  std::string displaced = z_lock_.is_at_start_over() ? std::string() : sweep_memory_.cure();
   if (!displaced.empty() || !loop_.report().z_missing) return displaced;
   return "axial.hold asks for z, and it is not held: until it is, `in_lock` of frames is false. "
          "`driftctl lock --axes z` holds it where it is, `driftctl unlock --axes z` leaves it";
