@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """docs/use/three-axes.md says what happens: its files are taken, its commands run, and what they print is as it says, but for
-numbers. The daemon and its sample are in virtual time; the pretenders and the driver, which are not, only start. In real time
-(tests/service/packages) all programs are the page's, and work together."""
+numbers. The daemon and its sample are in virtual time; the pretenders and the driver, which are not, only start."""
 from __future__ import annotations
 
 import re
@@ -61,21 +60,18 @@ class Page(unittest.TestCase):
 
     def setUp(self):
         self.rig = self.enterContext(new_rig())
-        if self.rig.is_virtual:
-            self.rig.start_sim(SOURCE / "config/examples/scenario-three-axes.yaml", rate_hz=250)
+        self.rig.start_sim(SOURCE / "config/examples/scenario-three-axes.yaml", rate_hz=250)
         self.files = blocks("yaml")
         self.lab = self.rig.folder / "lab.yaml"
 
     def write_lab(self, text: str) -> None:
         wire = f"wire: {{publish: {self.rig.publish}, corrections: {self.rig.corrections}, commands: {self.rig.commands}}}\n"
-        text = text.replace("127.0.0.7", self.rig.address)
         self.lab.write_text(text.replace("frame_rate_hz: 250", "frame_rate_hz: 100") + wire)  # which is sooner done
 
     def test_it_goes_as_the_page_says(self):
         lab, stage, axial = self.files
         self.write_lab(lab)
-        daemon = f"daemon: {{corrections: '{self.rig.corrections}', commands: '{self.rig.commands}'}}\n"
-        (self.rig.folder / "stage.yaml").write_text(stage + daemon)
+        (self.rig.folder / "stage.yaml").write_text(stage)
         ran = 0
         for words, told in commands():
             with self.subTest(command=" ".join(words)):
@@ -118,7 +114,7 @@ class Page(unittest.TestCase):
         """driftd-sim, the emulator and the driver in front of it, at free addresses; they stay until the test is over."""
         words = [str(SOURCE / word[3:]) if word.startswith("../") else word for word in words]
         if words[0] == "driftd-sim":
-            words[words.index("127.0.0.7")] = loopback_address() if self.rig.is_virtual else self.rig.address
+            words[words.index("127.0.0.7")] = loopback_address()
             words[0] = str(BIN / words[0])
         elif words[0] == "driftd-stage-emulator":
             words[words.index("127.0.0.1:50000")] = "127.0.0.1:0"
