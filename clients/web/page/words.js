@@ -80,5 +80,6 @@ export function whyNotInLock(gate) {
   if (known && gate.reason === "residual") return `residual ${against}`;
   if (known && gate.reason === "settling") return `settling at ${against}`;
   if (known && gate.reason === "moved") return `a frame was off by ${against}`;
+  if (gate.reason === "axial") return "z does not lie still, or is not held";
   return gate.reason === undefined || gate.reason === "in_lock" || gate.reason === "not_locked" ? "" : inWords(gate.reason);
 }
