@@ -596,9 +596,7 @@ void Driver::refuse(std::span<Followed* const> ones, const std::string& why) {
     one->apart = true;
     one->suspected = false;
     one->board.lock_is_over.store(false);
-    one->board.update([&](DriverState& state) {
-      ++state.refused;
-    });
+    one->board.update([&](DriverState& state) { ++state.refused; });
     if (!std::exchange(one->refuses, true)) newly.push_back(one);
   }
   if (newly.empty()) return;  // asked for the reason at the first
