@@ -110,7 +110,7 @@ class AxialEstimator {
   /// same for all markers (of random pupils, docs/measured/benchmarks.md).
   static constexpr double kScaleShare = 0.0233;
   /// What z reads of a change of the dimness by a factor e: so much, and so large a share of the
-  /// way from the crossing (docs/measured/benchmarks.md).
+  /// way from the crossing (docs/internals/axial.md).
   static constexpr double kDimmedNm = 5, kDimmedShare = 0.1;
 
   /// References that were taken before, in the order of the markers and after the drift estimator's

@@ -117,7 +117,7 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       if (command.kind == LoopCommand::Kind::Lock)
         leaves_z_ = command.group == AxisGroup::Lateral && command.leaves_z;
       else if (command.kind == LoopCommand::Kind::Unlock && command.group == AxisGroup::Axial)
-        leaves_z_ = true;
+        leaves_z_ = leaves_z_ || command.leaves_z;
       if (command.group == AxisGroup::Lateral)
         xy_.obey(command);
       else if (z_)

@@ -153,7 +153,8 @@ void LockOrders::go_idle(Kind kind, Answer answer, std::int64_t now_ns) {
   // A second one of its kind is the same order.
   std::optional<std::uint64_t> number;
   if (pending() && orders_.back().kind == kind) number = orders_.back().number;
-  if (!number) number = loop_.send(LoopCommand{.kind = kind, .group = settings_.group});
+  if (!number)
+    number = loop_.send(LoopCommand{.kind = kind, .group = settings_.group, .leaves_z = true});
   if (!number) {
     owes_unlock_ = true;
     return answer(CommandRefused{Refusal::Timeout,
