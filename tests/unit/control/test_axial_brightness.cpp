@@ -84,6 +84,33 @@ struct Sample {
   simulator::Random random{3, 1};
 };
 
+/// Of x, y and of z, which take a reference of kFrames.
+struct Estimators {
+  explicit Estimators(std::size_t markers) : axial(settings(), markers) {
+    std::vector<Marker> set(markers);
+    for (std::size_t i = 0; i < markers; ++i)
+      set[i] = {.id = static_cast<unsigned>(i + 1),
+                .role = MarkerRole::Tracking,
+                .x_px = 30 * (static_cast<double>(i) + 1) + 6,
+                .y_px = 56};
+    lateral.set_markers(set);
+    lateral.begin_reference(kFrames);
+  }
+  static EstimatorSettings settings() {
+    EstimatorSettings settings = test::scene_settings();
+    settings.average_frames = 1, settings.min_markers = 3;
+    return settings;
+  }
+  const AxialEstimate& update(const BrightnessCurves& curves,
+                              const std::vector<MarkerObservation>& seen) {
+    lateral.update(seen);
+    return axial.update(curves, {kGain, kOffsetAdu, kReadE, kSide * kSide}, seen, lateral);
+  }
+
+  DriftEstimator lateral{settings()};
+  AxialEstimator axial;
+};
+
 /// What the last marker says of a move of kMoveNm, once its reference was taken.
 struct LastMarker {
   int read = 0, unclear = 0;
@@ -94,28 +121,14 @@ struct LastMarker {
 LastMarker move(const BrightnessCurves& curves, std::vector<double> photons,
                 double neighbour_share = 0) {
   Sample sample(std::move(photons));
-  const std::size_t markers = sample.photons.size();
-  EstimatorSettings settings = test::scene_settings();
-  settings.average_frames = 1, settings.min_markers = 3;
-  DriftEstimator lateral(settings);
-  std::vector<Marker> set(markers);
-  for (std::size_t i = 0; i < markers; ++i)
-    set[i] = {.id = static_cast<unsigned>(i + 1),
-              .role = MarkerRole::Tracking,
-              .x_px = 30 * (static_cast<double>(i) + 1) + 6,
-              .y_px = 56};
-  lateral.set_markers(set);
-  AxialEstimator axial(settings, markers);
-  const FitUnits units = {kGain, kOffsetAdu, kReadE, kSide * kSide};
-  lateral.begin_reference(kFrames);
+  Estimators both(sample.photons.size());
   LastMarker last;
   double told_nm2 = 0;
   for (int frame = 0; frame < 2 * kFrames; ++frame) {
     const bool moved = frame >= kFrames;
     const auto seen = sample.observe(moved ? kMoveNm : 0, moved ? neighbour_share : 0);
-    lateral.update(seen);
-    axial.update(curves, units, seen, lateral);
-    const AxialResult& result = axial.results().back();
+    both.update(curves, seen);
+    const AxialResult& result = both.axial.results().back();
     if (!moved) continue;
     last.unclear += result.reason == AxialReason::Unclear ? 1 : 0;
     if (!result.referenced || result.reason == AxialReason::Implausible) continue;
@@ -162,27 +175,13 @@ struct Lamp {
 
 Lamp turn_lamp(const BrightnessCurves& curves, double z_nm, double share) {
   Sample sample({3e4, 2.5e4, 2e4, 3e4, 2.5e4});
-  const std::size_t markers = sample.photons.size();
-  EstimatorSettings settings = test::scene_settings();
-  settings.average_frames = 1, settings.min_markers = 3;
-  DriftEstimator lateral(settings);
-  std::vector<Marker> set(markers);
-  for (std::size_t i = 0; i < markers; ++i)
-    set[i] = {.id = static_cast<unsigned>(i + 1),
-              .role = MarkerRole::Tracking,
-              .x_px = 30 * (static_cast<double>(i) + 1) + 6,
-              .y_px = 56};
-  lateral.set_markers(set);
-  AxialEstimator axial(settings, markers);
-  const FitUnits units = {kGain, kOffsetAdu, kReadE, kSide * kSide};
-  lateral.begin_reference(kFrames);
+  Estimators both(sample.photons.size());
   Lamp lamp;
   for (int frame = 0; frame < 3 * kFrames; ++frame) {
     if (frame == kFrames)
       for (double& photons : sample.photons) photons *= share;
     const auto seen = sample.observe(z_nm, 0);
-    lateral.update(seen);
-    const AxialEstimate& z = axial.update(curves, units, seen, lateral);
+    const AxialEstimate& z = both.update(curves, seen);
     if (frame < 2 * kFrames) continue;
     REQUIRE(z.valid);
     lamp.z_nm += z.z_nm / kFrames;
