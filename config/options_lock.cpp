@@ -176,8 +176,8 @@ std::vector<Option> control_section() {
       row<&Config::control, &Control::range_limit_nm>(
           "control.range_limit_nm", 5000,
           {.text =
-               "Largest correction from the stage's place at lock, per axis. Made narrower while "
-               "locked, the stage goes back into it within step and rate.",
+               "Largest correction from the stage's place at lock, per axis. While locked not made "
+               "narrower than the stage stands, nor while a move is under way.",
            .unit = "nm",
            .min = 0,
            .max = 1'000'000,

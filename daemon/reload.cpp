@@ -46,14 +46,24 @@ void check_limits(const config::Config& before, const config::Config& after,
         "the stage is {}: {} would move the sample back; unlock it first, or allow more",
         in_words(*is), lock));
   };
+  const auto check_move = [](const MoveReport& move, bool is_narrowed, const char* lock) {
+    if (move.moving && is_narrowed)
+      throw config::ConfigError(
+          fmt::format("{} moves the sample: narrower limits once it is there, or stopped", lock));
+  };
+  const auto narrows = [](const auto& was, const auto& is) {
+    return is.range_limit_nm < was.range_limit_nm || is.travel_limit_nm < was.travel_limit_nm;
+  };
   const auto sum = [](Vec2 from_nm, Vec2 nm) { return Vec2{from_nm.x + nm.x, from_nm.y + nm.y}; };
   if (loop.holds()) {
+    check_move(loop.move, narrows(before.control, after.control), "the lock");
     const Vec2 from_lock_nm = sum(loop.carried_nm, loop.total_nm);
     const Vec2 from_start_nm = sum(loop.travelled_nm, loop.total_nm);
     check(limit_passed(before.control, from_lock_nm, from_start_nm),
           limit_passed(after.control, from_lock_nm, from_start_nm), "the lock");
   }
   if (loop.z.holds()) {
+    check_move(loop.z.move, narrows(before.axial, after.axial), "the lock of z");
     const double from_lock_nm = sum(loop.z.carried_nm, loop.z.total_nm).x;
     const double from_start_nm = sum(loop.z.travelled_nm, loop.z.total_nm).x;
     check(limit_passed(before.axial, from_lock_nm, from_start_nm),

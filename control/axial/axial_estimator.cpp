@@ -122,7 +122,7 @@ const AxialEstimate& AxialEstimator::update(const BrightnessCurves& curves, cons
   for (std::size_t i = 0; i < lights_.size(); ++i)
     if (results_[i].reason == AxialReason::Measured) lights_[i].keep();
   publish(curves.curves().front(), tracking, agree(MarkerRole::Witness, lateral), lateral);
-  see_light(curves);
+  see_light(curves, lateral);
   return estimate_;
 }
 
@@ -378,18 +378,23 @@ bool AxialEstimator::finish_reference(const DriftEstimator& lateral) noexcept {
 }
 
 /// The likelihood's widths depend on how dim a marker is, which curves of dimmer ones allow for.
-void AxialEstimator::see_light(const BrightnessCurves& curves) noexcept {
-  double now = 0, then = 0;
+void AxialEstimator::see_light(const BrightnessCurves& curves,
+                               const DriftEstimator& lateral) noexcept {
+  if (!curves.by_likelihood() || curves.curves().size() > 1) return;
+  double sum = 0;
+  int count = 0;
   for (std::size_t i = 0; i < tracks_.size(); ++i) {
     Track& track = tracks_[i];
     const double dimness = results_[i].dimness;
-    if (!results_[i].referenced || !(dimness > 0) || !std::isfinite(dimness)) continue;
+    const bool counts = results_[i].referenced && results_[i].reason == AxialReason::Measured &&
+                        lateral.markers()[i].role == MarkerRole::Tracking;
+    if (!counts || !(dimness > 0) || !std::isfinite(dimness)) continue;
     if (track.dimness == 0) track.dimness = dimness;
-    now += dimness;
-    then += track.dimness;
+    sum += std::log(dimness / track.dimness);
+    ++count;
   }
-  if (!curves.by_likelihood() || curves.curves().size() > 1 || !(then > 0)) return;
-  dimmed_ += (std::log(now / then) - dimmed_) / kLightFrames;
+  if (count == 0) return;
+  dimmed_ += (sum / count - dimmed_) / kLightFrames;
   estimate_.dimmed_nm =
       std::abs(dimmed_) * (kDimmedNm + kDimmedShare * std::abs(estimate_.from_crossing_nm));
 }

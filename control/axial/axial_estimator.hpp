@@ -184,7 +184,7 @@ class AxialEstimator {
   void publish(const WidthCurve& curve, const Consensus& tracking, const Consensus& witnesses,
                const DriftEstimator& lateral) noexcept;
   void publish_mean(const Consensus& tracking, const Consensus& witnesses) noexcept;
-  void see_light(const BrightnessCurves& curves) noexcept;
+  void see_light(const BrightnessCurves& curves, const DriftEstimator& lateral) noexcept;
   void begin_zero() noexcept {
     ++zeros_;
     dimmed_ = 0;
@@ -212,7 +212,7 @@ class AxialEstimator {
   double taken_sum_nm_ = 0;
   int off_curve_frames_ = 0;
   double off_x_ = 0, off_y_ = 0;  ///< means over markers and frames
-  double dimmed_ = 0;             ///< logarithm of the dimness over that at the zero; likewise
+  double dimmed_ = 0;  ///< logarithm of the markers' dimness over that at the zero, a mean
   AxialEstimate estimate_;
 };
 

@@ -299,9 +299,9 @@ struct LoopCommand {
   Kind kind = Kind::None;
   /// Whose lock it is for; of Markers, MoveRois, Settings and SpotZero neither's.
   AxisGroup group = AxisGroup::Lateral;
-  std::uint64_t lock_id = 0;    ///< Lock, Calibrate
-  double stage_waiting_us = 0;  ///< Lock: Controller::set_waiting_us()
-  bool leaves_z = false;        ///< Lock of x and y, Unlock of z: whatever holds_z says
+  std::uint64_t lock_id = 0;          ///< Lock, Calibrate
+  double stage_waiting_us = 0;        ///< Lock: Controller::set_waiting_us()
+  std::optional<bool> leaves_z = {};  ///< Lock of x and y, Unlock of z: whatever holds_z says
   std::optional<LockResumption> resumption = {};  ///< Lock
   control::Vec2 travelled_nm = {};  ///< Travelled: Controller::set_travelled(); before any lock
   control::StageKnowledge knowledge = {};        ///< KnowStage: before any lock

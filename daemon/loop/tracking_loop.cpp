@@ -115,9 +115,9 @@ void TrackingLoop::obey(LoopCommand& command) noexcept {
       break;
     default:
       if (command.kind == LoopCommand::Kind::Lock)
-        leaves_z_ = command.group == AxisGroup::Lateral && command.leaves_z;
+        see_lock_order(command);
       else if (command.kind == LoopCommand::Kind::Unlock && command.group == AxisGroup::Axial)
-        leaves_z_ = leaves_z_ || command.leaves_z;
+        leaves_z_ = leaves_z_ || command.leaves_z.value_or(false);
       if (command.group == AxisGroup::Lateral)
         xy_.obey(command);
       else if (z_)
@@ -380,9 +380,19 @@ void TrackingLoop::supervise(Facts& facts, FrameResult& result) noexcept {
   result.z_missing = misses_z();
 }
 
+/// A lock at start says nothing of z; one of x and y alone leaves z only where that is idle.
+void TrackingLoop::see_lock_order(const LoopCommand& command) noexcept {
+  if (command.group == AxisGroup::Axial)
+    leaves_z_ = false;
+  else if (command.leaves_z)
+    leaves_z_ = *command.leaves_z && (!z_ || z_->is_idle());
+}
+
 /// z is idle beside a lock of x and y though it is to be held, and no command let go of it.
 bool TrackingLoop::misses_z() const noexcept {
-  return z_ && settings_.holds_z && !leaves_z_ && z_->is_idle() && !xy_.is_idle();
+  const control::LockState xy = xy_.supervisor().lock().state;
+  return z_ && settings_.holds_z && !leaves_z_ && z_->is_idle() && !xy_.is_idle() &&
+         xy != control::LockState::Calibrating;
 }
 
 void TrackingLoop::hand_over(FrameResult& result) noexcept {

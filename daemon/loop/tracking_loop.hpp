@@ -44,6 +44,7 @@ class TrackingLoop {
 
   HeldGroup::Ways ways(AxisGroup group) noexcept;
   bool measures_z() const noexcept { return settings_.z_by_widths || ports_.reflection; }
+  void see_lock_order(const LoopCommand& command) noexcept;
   bool misses_z() const noexcept;
   /// Does it for each lock.
   template <typename Do>

@@ -153,25 +153,40 @@ double LineVerifier::seen_hz(double frequency_hz) const noexcept {
   return std::abs(cycles - std::round(cycles)) / period_s_;
 }
 
-const LineVerifier::Known* LineVerifier::find(const Line& line) const {
-  const Known* nearest = nullptr;
-  const double at_hz = seen_hz(line.frequency_hz);
-  for (const Known& other : known_) {
-    const double off_hz = std::abs(other.seen_hz - at_hz);
-    if (off_hz < kSameHz + kSameShare * at_hz &&
-        (nearest == nullptr || off_hz < std::abs(nearest->seen_hz - at_hz)))
-      nearest = &other;
+/// Of each line of a model the place in known_ of what is known of it, or kNone. The nearest go
+/// together first, and nothing is known of two: lines beside each other keep each its own verdict.
+std::vector<std::size_t> LineVerifier::known_of(const DisturbanceModel& model) const {
+  struct Pair {
+    double off_hz;
+    std::size_t line, known;
+  };
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < model.line_count; ++i) {
+    const double hz = model.lines[i].frequency_hz, at_hz = seen_hz(hz);
+    for (std::size_t k = 0; k < known_.size(); ++k) {
+      const double off_hz =
+          std::abs(is_fast(hz) ? known_[k].true_hz - hz : known_[k].seen_hz - at_hz);
+      if (off_hz < kSameHz + kSameShare * at_hz) pairs.push_back({off_hz, i, k});
+    }
   }
-  return nearest;
+  std::ranges::sort(pairs, {}, &Pair::off_hz);
+  std::vector<std::size_t> known(model.line_count, kNone);
+  std::vector<bool> is_taken(known_.size());
+  for (const Pair& pair : pairs) {
+    if (known[pair.line] != kNone || is_taken[pair.known]) continue;
+    known[pair.line] = pair.known;
+    is_taken[pair.known] = true;
+  }
+  return known;
 }
 
 bool LineVerifier::has_question(const DisturbanceModel& model) const {
   if (is_busy() || step_count_ < kSteps || last_ns_ < rests_until_ns_) return false;
+  const std::vector<std::size_t> known = known_of(model);
   for (std::size_t i = 0; i < model.line_count; ++i) {
     const Line& line = model.lines[i];
     if (line.origin != LineOrigin::Unknown || !needs_verdict(line, model)) continue;
-    const Known* before = find(line);
-    if (before == nullptr || last_ns_ >= before->again_ns) return true;
+    if (known[i] == kNone || last_ns_ >= known_[known[i]].again_ns) return true;
   }
   return false;
 }
@@ -184,12 +199,12 @@ void LineVerifier::begin() noexcept {
 }
 
 void LineVerifier::learn(const DisturbanceModel& model) {
+  const std::vector<std::size_t> known = known_of(model);
   for (std::size_t i = 0; i < model.line_count; ++i) {
     const Line& line = model.lines[i];
     const bool is_told = line.origin != LineOrigin::Unknown;
     if (!is_told && !needs_verdict(line, model)) continue;
-    const Known* before = find(line);
-    Known now = before == nullptr ? Known{} : *before;
+    Known& now = known[i] == kNone ? known_.emplace_back() : known_[known[i]];
     now.met_ns = last_ns_;
     if (is_told || now.origin == LineOrigin::Unknown) {
       now.seen_hz = seen_hz(line.frequency_hz);
@@ -199,10 +214,6 @@ void LineVerifier::learn(const DisturbanceModel& model) {
       now.again_ns = last_ns_ + (kAgainNs << std::min(now.tests, kMostDoublings));
     }
     told_ = told_ || is_told;
-    if (before == nullptr)
-      known_.push_back(now);
-    else
-      known_[static_cast<std::size_t>(before - known_.data())] = now;
   }
 }
 
@@ -215,16 +226,17 @@ void LineVerifier::finish() noexcept {
 }
 
 void LineVerifier::name(DisturbanceModel& model) {
+  const std::vector<std::size_t> known = known_of(model);
   for (std::size_t i = 0; i < model.line_count; ++i) {
     Line& line = model.lines[i];
-    if (line.frequency_hz * period_s_ > 0.5) line.origin = LineOrigin::Alias;
-    const Known* found = find(line);
-    if (found == nullptr) continue;
-    Known& from = known_[static_cast<std::size_t>(found - known_.data())];
+    const bool fast = is_fast(line.frequency_hz);
+    if (fast) line.origin = LineOrigin::Alias;
+    if (known[i] == kNone) continue;
+    Known& from = known_[known[i]];
     from.met_ns = last_ns_;
-    line.origin = from.origin;
+    if (!fast) line.origin = from.origin;
     const double at_hz = seen_hz(line.frequency_hz);
-    if (line.origin == LineOrigin::Alias && line.frequency_hz * period_s_ < 0.5) {
+    if (line.origin == LineOrigin::Alias && !fast) {
       // Where it is seen a little higher it is a little higher or lower.
       const double turns_hz = std::round(from.true_hz * period_s_) / period_s_;
       line.frequency_hz = from.true_hz > turns_hz ? turns_hz + at_hz : turns_hz - at_hz;
@@ -232,7 +244,10 @@ void LineVerifier::name(DisturbanceModel& model) {
     from.true_hz = line.frequency_hz;
     from.seen_hz = at_hz;
   }
-  std::erase_if(known_, [&](const Known& line) { return last_ns_ - line.met_ns > kForgottenNs; });
+  std::erase_if(known_, [&](Known& line) {
+    if (line.met_ns == 0) line.met_ns = last_ns_;  // of the lock before
+    return last_ns_ - line.met_ns > kForgottenNs;
+  });
 }
 
 }  // namespace driftd::control

@@ -66,11 +66,14 @@ class LineVerifier {
     LineOrigin origin = LineOrigin::Unknown;
     int tests = 0;  ///< that told nothing
     std::int64_t again_ns = 0;
-    std::int64_t met_ns = 0;  ///< in a model
+    std::int64_t met_ns = 0;  ///< in a model; 0: in one of a lock before
   };
   double median_step_s() const;
-  const Known* find(const Line& line) const;
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  std::vector<std::size_t> known_of(const DisturbanceModel& model) const;
   double seen_hz(double frequency_hz) const noexcept;
+  /// Above half the frame rate: it is in a model as an alias alone.
+  bool is_fast(double frequency_hz) const noexcept { return frequency_hz * period_s_ > 0.5; }
 
   static constexpr std::size_t kSteps = 32;
   std::vector<Known> known_;

@@ -136,6 +136,39 @@ TEST_CASE("line verifier: a test takes two seconds of slower frames, and what it
   CHECK(told.lines[0].origin == LineOrigin::Unknown);
 }
 
+TEST_CASE("line verifier: of two lines beside each other each keeps its own verdict") {
+  for (const bool own_first : {true, false}) {
+    Watch watch;
+    Line own = line_at(12, 1), alias = line_at(87.7, 1);
+    own.origin = LineOrigin::Own;
+    alias.origin = LineOrigin::Alias;
+    watch.go_on(100);
+    watch.verifier.begin();
+    while (!watch.verifier.is_over()) watch.go_on(1);
+    watch.verifier.learn(own_first ? model_of({own, alias}) : model_of({alias, own}));
+    watch.verifier.finish();
+    DisturbanceModel later = model_of({line_at(12.02, 1), line_at(12.28, 1), line_at(12.15, 1)});
+    watch.verifier.name(later);
+    CHECK(later.lines[0].origin == LineOrigin::Own);
+    CHECK(later.lines[1].origin == LineOrigin::Alias);
+    CHECK(later.lines[1].frequency_hz == Approx(87.72));
+    CHECK(later.lines[2].origin == LineOrigin::Unknown);
+    watch.go_on(1000);
+    CHECK(watch.verifier.has_question(later));
+    DisturbanceModel at_its_own = model_of({line_at(87.71, 1), line_at(12.2, 1)});
+    watch.verifier.name(at_its_own);
+    CHECK(at_its_own.lines[0].origin == LineOrigin::Alias);
+    CHECK(at_its_own.lines[1].origin == LineOrigin::Own);
+    // Of the next lock, too, whichever axis comes first.
+    watch.verifier.reset();
+    watch.go_on(100);
+    DisturbanceModel other = model_of({line_at(30, 1)}), again = model_of({line_at(12, 1)});
+    watch.verifier.name(other);
+    watch.verifier.name(again);
+    CHECK(again.lines[0].origin == LineOrigin::Own);
+  }
+}
+
 TEST_CASE("line verifier: what was not told is asked again, ever more seldom") {
   Watch watch;
   const DisturbanceModel found = model_of({line_at(12, 1)});

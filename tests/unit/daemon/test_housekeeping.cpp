@@ -270,6 +270,27 @@ TEST_CASE("a limit that a lock stands beyond is not taken over, as it would move
   }
 }
 
+TEST_CASE("limits are not made narrower while a move is under way") {
+  for (const bool moving : {true, false}) {
+    for (const char* text :
+         {"control: {range_limit_nm: 1500}\n", "axial: {travel_limit_nm: 900}\n"}) {
+      Fixture f;
+      const File file("log: {level: info}\n");
+      f.config = config::load(file.path);
+      f.played.report.lock.state = f.played.report.z.lock.state = control::LockState::Locked;
+      f.played.report.move.moving = f.played.report.z.move.moving = moving;
+      f.played.tell();
+      f.loop.refresh();
+      WireContext wire;
+      Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log, [] { return false; });
+      std::ofstream(file.path) << text;
+      reload.run();
+      INFO(text << f.told.events[0]["text"]);
+      CHECK(f.told.codes()[0] == (moving ? "configuration_rejected" : "configuration_reloaded"));
+    }
+  }
+}
+
 TEST_CASE("a reload takes over the log's level and keeps the camera's exposure") {
   Fixture f;
   f.source.described.exposure_us = 1700;
