@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "control/identification/command_waiting.hpp"
 #include "control/identification/gain_course.hpp"
 #include "control/identification/record_fit.hpp"
 
@@ -21,6 +22,13 @@ constexpr double kAllS = 100;
 constexpr double kSlowFramesS = 0.004;
 /// The described response is kept unless another one lowers chi square by so much.
 constexpr double kEvidence = 18;
+/// What the fit leaves over the noise of the quiet part, in mean squares, where it explains the
+/// record; and which part of it a dead time may be. A few commands of a driver that takes one now
+/// and then are explained by anything.
+constexpr double kExplained = 2, kMostDelayShare = 0.2;
+/// Commands wait for the driver where so much of the response's width surely is that, and it is
+/// so many frames.
+constexpr double kLeastWaiting = 0.15, kSureSd = 2, kFewestFrames = 3;
 /// The described matrix is kept where no element differs by so many standard deviations.
 constexpr double kSameSd = 2;
 
@@ -114,6 +122,16 @@ StageFinding finding_of(const ResponseFit& fit, const FitData& data,
   return finding;
 }
 
+/// Corrections a second that the driver takes; 0: all, as far as is seen.
+/// @param slots  before frames were left out that the fit does not explain: they show it best
+double driver_hz(FitData data, const FrameSlots& slots, const ResponseFit& fit) {
+  data.slots = slots;
+  const SeenWaiting waiting = see_waiting(data, fit);
+  const bool waits = waiting.share - kSureSd * waiting.share_sd > kLeastWaiting &&
+                     waiting.period_s > kFewestFrames * data.slots.period_s;
+  return waits ? 1 / waiting.period_s : 0;
+}
+
 }  // namespace
 
 ImageToStage SeenGain::corrected(const ImageToStage& m) const noexcept {
@@ -131,15 +149,19 @@ StageFinding glimpse_stage(const StageRecord& record, const StageModelSettings& 
   if (prepared.verdict.refusal != StageRefusal::None) return {};
   const ResponseFit fit = first_fit(prepared.data);
   if (!fit.converged) return {};
-  StageFinding finding = finding_of(fit, prepared.data, described);
-  if (const auto kept = by_description(prepared.data, fit, described))
-    finding.as_described = gain_of(*kept, described.image_to_stage, prepared.data.axes);
+  const FitData& data = prepared.data;
+  StageFinding finding = finding_of(fit, data, described);
+  finding.explained = fit.chi_square < kExplained * static_cast<double>(fit.equations) &&
+                      fit.shape.delay_s < kMostDelayShare * (data.end_s - data.begin_s);
+  if (const auto kept = by_description(data, fit, described))
+    finding.as_described = gain_of(*kept, described.image_to_stage, data.axes);
   return finding;
 }
 
 StageFinding find_stage(const StageRecord& record, const StageModelSettings& described) {
   PreparedRecord prepared = prepare(record, kFewestInRecord);
   if (prepared.verdict.refusal != StageRefusal::None) return {};
+  const FrameSlots slots = prepared.data.slots;
   ResponseFit fit = first_fit(prepared.data);
   if (!fit.converged) return {};
   const bool slow = prepared.data.slots.period_s > kSlowFramesS;
@@ -150,6 +172,7 @@ StageFinding find_stage(const StageRecord& record, const StageModelSettings& des
   StageFinding finding = finding_of(kept ? *kept : fit, prepared.data, described);
   if (!finding.known) return finding;
   finding.other_response = !kept;
+  finding.driver_hz = driver_hz(prepared.data, slots, fit);
   if (!kept) describe(fit.shape, finding.stage);
   finding.other_matrix = !is_same(finding.gain);
   if (finding.other_matrix)

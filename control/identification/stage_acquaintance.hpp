@@ -31,10 +31,13 @@ struct StageFinding {
   SeenGain gain;
   /// Of a glimpse: by the described response, where that explains the record about as well.
   std::optional<SeenGain> as_described = std::nullopt;
+  /// Of a glimpse: what it leaves is noise. Else it is of too few commands to accuse the stage.
+  bool explained = true;
   /// As described where that explains the record about as well.
   StageModelSettings stage{.image_to_stage = {}, .delay_us = 0, .time_constant_us = 0};
   bool other_matrix = false, other_response = false;  ///< than described
   double delay_sd_us = 0;
+  double driver_hz = 0;  ///< corrections a second that the driver takes; 0: all, as far as is seen
   double noise_nm = 0;  ///< of a frame, that the fit leaves; the larger axis of the image
 };
 

@@ -15,6 +15,8 @@ constexpr std::int64_t kLongestCoastNs = 2 * kSecondNs, kLongestCoastTrackingNs 
 /// Frames to a correction that the driver takes: with more PI holds the lock, until they are less
 /// than the other. Measured: docs/internals/observer.md, "Slow drivers".
 constexpr double kMostFramesACorrection = 5.5, kFewEnoughFrames = 4.5;
+/// Small moves show a third less than there are, at worst.
+constexpr double kShareOfFoundFrames = 0.65;
 /// Innovations so many times as large as expected: the model is not right now.
 constexpr double kSurprised = 2;
 
@@ -95,7 +97,8 @@ void LawChoice::act(bool observer, LawReason reason) noexcept {
 
 bool LawChoice::is_driver_too_slow() const noexcept {
   const bool was = state_.reason == LawReason::DriverTooSlow;
-  const double most = was ? kFewEnoughFrames : kMostFramesACorrection;
+  const double most = (was ? kFewEnoughFrames : kMostFramesACorrection) *
+                      (driver_told_ ? 1 : kShareOfFoundFrames);
   return settings_.law == ControlLaw::Auto && driver_hz_ > 0 &&
          driver_hz_ * plan_.settings.period_s * most < 1;
 }

@@ -103,7 +103,11 @@ class LawChoice {
   void offer(const ObserverPlan& plan) noexcept;
   void offer(const Tuning& tuning) noexcept { observer_.offer(tuning); }
   /// Corrections a second that the stage's driver takes; 0: all, as far as is known.
-  void set_driver_hz(double hz) noexcept { driver_hz_ = hz; }
+  /// @param told  by the driver; else small moves showed it, about
+  void set_driver_hz(double hz, bool told = true) noexcept {
+    driver_hz_ = hz;
+    driver_told_ = told;
+  }
   /// To be learnt from; of the last see(). taken_ns 0: there is nothing.
   const ObserverFrame& frame() const noexcept { return observer_.frame(); }
 
@@ -146,6 +150,7 @@ class LawChoice {
   Seen seen_;                 ///< likewise, for the judge
   std::int64_t acts_since_ns_ = 0;
   double driver_hz_ = 0;
+  bool driver_told_ = true;
   std::int64_t rest_ns_ = 0;        ///< that PI was given last, since it was better
   std::int64_t rest_until_ns_ = 0;  ///< of PI that was better; 0: the observer acts
   bool knew_ = false;               ///< it had learnt when PI took over

@@ -251,7 +251,7 @@ void Acquaintance::judge_glimpse(const StageFinding& finding) noexcept {
   // In much noise a response that is far off may be as likely, by which a stage that follows would
   // be reversed.
   const bool perhaps_follows = finding.as_described && !judge(*finding.as_described).outside;
-  if (judged.outside && !perhaps_follows) {
+  if (judged.outside && finding.explained && !perhaps_follows) {
     looks_ = looks_of(g);
     return end(AcquaintanceEnd::Fault);
   }
@@ -266,7 +266,7 @@ void Acquaintance::judge_finding(const StageFinding& finding, double usual_nm,
   if (!finding.known) return begin_anew(now_ns);
   judge_glimpse(finding);
   if (!is_under_way()) return;
-  const bool knocked = finding.noise_nm > kKnocked * usual_nm;
+  const bool knocked = finding.noise_nm > kKnocked * usual_nm && finding.driver_hz == 0;
   if (knocked && anew_ < kMostAnew && !is_late(now_ns)) return begin_anew(now_ns);
   const bool inside = judge(finding.gain).inside;
   const bool well = inside && (finding.gain.sd() <= kWellKnown || is_late(now_ns));

@@ -224,6 +224,7 @@ Decision Supervisor::decide(const FrameFacts& facts) noexcept {
   if (facts.unsent) unsent_ns_ = facts.now_ns;
   end_acquaintance(facts.now_ns);
   see_move(facts.taken_ns);
+  see_driver(facts.driver_hz);
   update_law(facts);
   watch_stage(facts);
   Decision decision{.verdict = verdict_of(facts)};

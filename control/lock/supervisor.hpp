@@ -42,6 +42,7 @@ struct StageKnowledge {
   /// With so long between frames it was found, while commands were taken to wait so long for the
   /// driver beside the dead time.
   double period_s = 0, waiting_us = 0;
+  double driver_hz = 0;  ///< corrections a second that its driver takes; 0: all, as far as was seen
 };
 /// How a lock stands with its stage.
 enum class StageAcquaintance : std::uint8_t {
@@ -72,6 +73,7 @@ struct FrameFacts {
   bool refused = false;        ///< the publisher found a correction outside its limits
   bool new_reference = false;  ///< the estimator completed its reference with this frame
   StageSays stage = StageSays::Nothing;
+  double driver_hz = 0;  ///< corrections a second that the stage's driver takes; 0: not known
   /// Calibrating: where the stage is to go.
   std::optional<Vec2> excitation_nm = std::nullopt;
   const DriftEstimate* drift = nullptr;  ///< null: nothing was measured
@@ -236,6 +238,7 @@ class Supervisor {
   void adopt(const StageFinding& finding, std::int64_t now_ns) noexcept;
   void doubt_knowledge(std::int64_t now_ns) noexcept;
   void forget_stage() noexcept;
+  void see_driver(double told_hz) noexcept;
   void engage_acquaintance() noexcept;
   void learn_anew_when_due(std::int64_t now_ns) noexcept;
   ControllerSettings controller_settings() const noexcept;

@@ -92,6 +92,13 @@ void Supervisor::forget_stage() noexcept {
   doubted_ = not_found_ = false;
 }
 
+/// What the driver tells of itself goes before what was found.
+void Supervisor::see_driver(double told_hz) noexcept {
+  const bool told = told_hz > 0;
+  const double found_hz = knowledge_ ? knowledge_->driver_hz : 0;
+  controller_.law().set_driver_hz(told ? told_hz : found_hz, told);
+}
+
 /// A lock begins.
 void Supervisor::engage_acquaintance() noexcept {
   to_acquaint_ = settings_.acquaintance.when == AcquaintWhen::First && (!knowledge_ || doubted_);
@@ -202,6 +209,7 @@ void Supervisor::adopt(const StageFinding& finding, std::int64_t now_ns) noexcep
   knowledge.stage.delay_us -= knowledge.waiting_us;
   const ControllerSettings& told = settings_.controller;
   knowledge.other_matrix = knowledge.stage.image_to_stage != told.image_to_stage;
+  knowledge.driver_hz = finding.driver_hz;
   knowledge.other_response = finding.other_response || (knowledge_ && knowledge_->other_response);
   knowledge_ = knowledge;
   ++findings_;

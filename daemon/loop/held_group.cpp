@@ -118,7 +118,7 @@ void HeldGroup::supervise(control::FrameFacts& facts, HeldResult& result) noexce
   see_late_send(sent, facts.now_ns);
   observer_.take(facts.now_ns);
   facts.stage = own_ports_.stage_says.load(std::memory_order_relaxed);
-  supervisor_.law().set_driver_hz(own_ports_.driver_hz.load(std::memory_order_relaxed));
+  facts.driver_hz = own_ports_.driver_hz.load(std::memory_order_relaxed);
   facts.excitation_nm = session_.excitation_nm(facts.now_ns);
   const control::Decision decision = supervisor_.decide(facts);
   if (decision.restart_average) reference_.restart_average();

@@ -48,6 +48,7 @@ std::string to_text(const SavedStageKnowledge& saved) {
                      {"damping", s.damping},
                      {"period_s", saved.knowledge.period_s},
                      {"waiting_us", saved.knowledge.waiting_us},
+                     {"driver_hz", saved.knowledge.driver_hz},
                      {"other_matrix", saved.knowledge.other_matrix},
                      {"other_response", saved.knowledge.other_response}};
   return sealed_json(body, kStageSeal);
@@ -69,6 +70,8 @@ SavedStageKnowledge read_stage_knowledge(const std::string& text) {
     s.damping = number(body, "damping", 0.01, 100);
     saved.knowledge.period_s = number(body, "period_s", 0, 1);
     saved.knowledge.waiting_us = number(body, "waiting_us", 0, kMostUs);
+    if (body.contains("driver_hz"))  // it was not looked for at first
+      saved.knowledge.driver_hz = number(body, "driver_hz", 0, kMostHz);
     saved.knowledge.other_matrix = body.at("other_matrix").get<bool>();
     saved.knowledge.other_response = body.at("other_response").get<bool>();
     return saved;

@@ -63,9 +63,16 @@ std::string stage_in_words(const control::StageKnowledge& found, const config::S
                  ? fmt::format("moves {:.2f} times as far as configured",
                                configured.image_to_stage.a / found.stage.image_to_stage.a)
                  : matrix_in_words(found.stage.image_to_stage, configured.image_to_stage));
-  if (text.empty()) return "the stage answers as configured";
-  if (group == AxisGroup::Axial) return "the stage " + text + ": axial.stage.* tells it so";
-  return "the stage " + text + ": `driftctl calibrate --write` keeps it";
+  if (text.empty())
+    text = "answers as configured";
+  else if (group == AxisGroup::Axial)
+    text += ": axial.stage.* tells it so";
+  else
+    text += ": `driftctl calibrate --write` keeps it";
+  if (found.driver_hz > 0)
+    text += fmt::format("; its driver takes about one correction in {:.0f} ms",
+                        1e3 / found.driver_hz);
+  return "the stage " + text;
 }
 
 config::Stage stage_of(const config::Config& config, AxisGroup group) {

@@ -76,5 +76,39 @@ class SlowDriver(unittest.TestCase):
         self.assertEqual(rig.daemon.text().count("stage_not_following"), 0)
 
 
+class SilentDriver(unittest.TestCase):
+    """It only subscribes to corrections."""
+
+    def test_one_that_tells_nothing_is_found_out_and_remembered(self):
+        rig = self.enterContext(new_rig())
+        rig.start_sim()
+        rig.start_daemon(rig.config(control={"law": "auto"}, stage={"acquaint": "first"}))
+        rig.wait_markers()
+        rig.set_driver_period(PERIOD_S)
+        for daemon in (1, 2):
+            if daemon == 1:
+                rig.client.lock()
+            rig.wait_until(lambda s: s["acquaintance"]["state"] == "known", "what was found")
+            if daemon == 2:
+                rig.client.lock()
+            rig.sleep(5)
+            truth = rig.truth()
+            rig.sleep(4)
+            seen, status = truth.drain(), rig.status()
+            self.assertEqual((status["state"], status["control"]["law"], status["control"]["reason"]),
+                             ("locked", "pi", "driver_too_slow"))
+            self.assertRegex(status["acquaintance"]["text"], r"its driver takes about one correction in \d+ ms")
+            for axis in "xy":
+                places = [t[f"sample_{axis}_nm"] for t in seen]
+                mean = sum(places) / len(places)
+                left_nm = math.sqrt(sum((p - mean)**2 for p in places) / len(places))
+                self.assertLess(left_nm, 0.55, axis)
+            self.assertEqual(rig.daemon.text().count("holding: stage not following"), 0)
+            rig.client.unlock()
+            rig.daemon.stop()
+            rig.start_daemon(rig.folder / "driftd.yaml")
+            rig.wait_markers()
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """docs/use/three-axes.md says what happens: its files are taken, its commands run, and what they print is as it says, but for
-numbers. The daemon and its sample are in virtual time; the pretenders and the driver, which are not, only start."""
+numbers. The daemon and its sample are in virtual time; the pretenders and the driver, which are not, only start. In real time
+(tests/service/packages) all programs are the page's, and work together."""
 from __future__ import annotations
 
 import re
@@ -60,18 +61,21 @@ class Page(unittest.TestCase):
 
     def setUp(self):
         self.rig = self.enterContext(new_rig())
-        self.rig.start_sim(SOURCE / "config/examples/scenario-three-axes.yaml", rate_hz=250)
+        if self.rig.is_virtual:
+            self.rig.start_sim(SOURCE / "config/examples/scenario-three-axes.yaml", rate_hz=250)
         self.files = blocks("yaml")
         self.lab = self.rig.folder / "lab.yaml"
 
     def write_lab(self, text: str) -> None:
         wire = f"wire: {{publish: {self.rig.publish}, corrections: {self.rig.corrections}, commands: {self.rig.commands}}}\n"
+        text = text.replace("127.0.0.7", self.rig.address)
         self.lab.write_text(text.replace("frame_rate_hz: 250", "frame_rate_hz: 100") + wire)  # which is sooner done
 
     def test_it_goes_as_the_page_says(self):
         lab, stage, axial = self.files
         self.write_lab(lab)
-        (self.rig.folder / "stage.yaml").write_text(stage)
+        daemon = f"daemon: {{corrections: '{self.rig.corrections}', commands: '{self.rig.commands}'}}\n"
+        (self.rig.folder / "stage.yaml").write_text(stage + daemon)
         ran = 0
         for words, told in commands():
             with self.subTest(command=" ".join(words)):
@@ -93,14 +97,14 @@ class Page(unittest.TestCase):
             self.write_lab(lab[:lab.index("axial:")] + axial)
             self.rig.daemon.reload()
             self.rig.wait_until(lambda s: s["axial"]["valid"], "z is measured")
-            return self.said(self.rig.text())
+            return self.said(self.rig.daemon.text())
         if "--check-config" in words:
             ran = self.rig.run_program([BIN / words[0], *self.in_folder(words[1:])])
             return self.said(ran.stdout)
         if words[0] == "driftd":
             self.rig.start_daemon(self.lab)
             self.rig.wait_until(lambda s: s["markers"]["used"] and s["camera"]["rate_hz"], "markers are found")
-            return self.rig.text().replace("virtual camera", "driftd-sim SIM01 at 127.0.0.7")
+            return self.rig.daemon.text().replace("virtual camera", "driftd-sim SIM01 at 127.0.0.7")
         return self.start_for_real(words)
 
     def said(self, text: str) -> str:
@@ -114,7 +118,7 @@ class Page(unittest.TestCase):
         """driftd-sim, the emulator and the driver in front of it, at free addresses; they stay until the test is over."""
         words = [str(SOURCE / word[3:]) if word.startswith("../") else word for word in words]
         if words[0] == "driftd-sim":
-            words[words.index("127.0.0.7")] = loopback_address()
+            words[words.index("127.0.0.7")] = loopback_address() if self.rig.is_virtual else self.rig.address
             words[0] = str(BIN / words[0])
         elif words[0] == "driftd-stage-emulator":
             words[words.index("127.0.0.1:50000")] = "127.0.0.1:0"

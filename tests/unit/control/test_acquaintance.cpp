@@ -73,6 +73,7 @@ struct Scene {
                                           .not_sent = not_sent,
                                           .unsent = !waiting_nm.empty(),
                                           .new_reference = reference,
+                                          .driver_hz = told_hz,
                                           .drift = &drift});
     supervisor.prepare();
     driftd::test::watch_this_thread(false);
@@ -119,6 +120,7 @@ struct Scene {
   std::int64_t now_ns = 1'000'000 * kMs;
   Vec2 sample_nm, zero_nm, place_nm;
   Vec2 set_nm;  ///< where moves have the sample when the lock begins, as one that is resumed
+  double told_hz = 0;                   ///< by the driver, of itself
   int driver_frames = 1, commands = 0;  ///< it takes one of so many commands
   std::int64_t late_ns = 0;             ///< a busy computer lets commands leave so much later
   std::int64_t left_ns = 0;
@@ -461,6 +463,72 @@ TEST_CASE("another response does not make the modelled stage jump") {
     CHECK(model.at(at_ns).x == Approx(other.at(at_ns).x).margin(1e-6));
     CHECK(model.motion_at(at_ns).speed_nm_per_s.x ==
           Approx(other.motion_at(at_ns).speed_nm_per_s.x).margin(1e-4));
+  }
+}
+
+/// Fast, of its driver's ways apart.
+StageModelSettings fast_stage() {
+  StageModelSettings stage = late_stage();
+  stage.delay_us = 2500;
+  stage.resonance_hz = 150;
+  return stage;
+}
+
+TEST_CASE("a driver that takes a command now and then and does not tell is found out") {
+  for (const StageModelSettings& truth : {fast_stage(), late_stage()}) {
+    for (const double noise_nm : {0.2, 1.5}) {
+      for (const int frames : {1, 3, 7, 10, 15, 25}) {
+        Scene scene(settings(), truth);
+        scene.noise_nm = noise_nm;
+        scene.driver_frames = frames;
+        scene.lock();
+        scene.until_it_acts();
+        CAPTURE(truth.resonance_hz, noise_nm, frames);
+        REQUIRE(scene.supervisor.acquaintance() == StageAcquaintance::Known);
+        const double found_hz = scene.supervisor.stage_knowledge()->driver_hz;
+        if (frames <= 3) {
+          CHECK(found_hz == 0);
+        } else {
+          CHECK(found_hz * frames / 500 > 0.7);
+          CHECK(found_hz * frames / 500 < 2.8);  // the fast stage, the least noise, 25 frames
+        }
+        scene.seconds(1);
+        const LawState law = scene.supervisor.law().state();
+        const bool slow = frames >= 7;
+        CHECK((law.reason == LawReason::DriverTooSlow) == slow);
+        CHECK(law.observer == !slow);
+      }
+    }
+  }
+}
+
+TEST_CASE("what a driver tells of itself goes before what the moves showed") {
+  Scene scene(settings(), fast_stage());
+  scene.driver_frames = 10;
+  scene.lock();
+  scene.until_it_acts();
+  scene.seconds(1);
+  REQUIRE(scene.supervisor.law().state().reason == LawReason::DriverTooSlow);
+  CHECK(scene.supervisor.law().state().frames_a_correction == Approx(10).epsilon(0.3));
+  scene.driver_frames = 1;
+  scene.told_hz = 500;
+  scene.seconds(0.1);
+  CHECK(scene.supervisor.law().state().reason != LawReason::DriverTooSlow);
+}
+
+TEST_CASE("a stage at fault behind a slow driver is found to be at fault") {
+  for (const ImageToStage& response : {ImageToStage{-1, 0, 0, -1}, ImageToStage{0, 0, 0, 1},
+                                       ImageToStage{0, 1, 1, 0}}) {
+    for (const int frames : {1, 5, 10, 15}) {
+      Scene scene(settings(), fast_stage());
+      scene.response = response;
+      scene.driver_frames = frames;
+      scene.lock();
+      const double took_s = scene.until_it_acts();
+      CAPTURE(response.a, response.b, response.d, frames, took_s);
+      CHECK(scene.supervisor.lock().state == LockState::Holding);
+      CHECK(scene.farthest_nm < 20);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/state_file.hpp"
+#include "daemon/resume/sealed_json.hpp"
 #include "daemon/resume/stage_memory.hpp"
 #include "daemon/status/stage_words.hpp"
 #include "housekeeping_for_tests.hpp"
@@ -30,7 +31,8 @@ StageKnowledge late_stage() {
           .other_matrix = true,
           .other_response = true,
           .period_s = 0.002,
-          .waiting_us = 4000};
+          .waiting_us = 4000,
+          .driver_hz = 55};
 }
 
 /// One daemon after another, with the same state directory.
@@ -103,6 +105,7 @@ TEST_CASE("the next daemon goes by what a lock found out of the stage") {
   CHECK(command->knowledge.other_response);
   CHECK(command->knowledge.period_s == late_stage().period_s);
   CHECK(command->knowledge.waiting_us == late_stage().waiting_us);
+  CHECK(command->knowledge.driver_hz == late_stage().driver_hz);
   CHECK_FALSE(d.run->ignored());
 }
 
@@ -169,6 +172,17 @@ TEST_CASE("what was found is forgotten when another controller drives the stage"
   run.played.tell();
   CHECK(forgets());
   CHECK(run.ignored());
+}
+
+TEST_CASE("a file from before drivers' rates were found is read") {
+  const Seal seal{"driftd-stage-found", "what was found of a stage"};
+  const std::string text = to_text(SavedStageKnowledge{{}, "pi", late_stage()});
+  auto body = nlohmann::json::parse(text.substr(text.find('{')));
+  REQUIRE(read_stage_knowledge(sealed_json(body, seal)).knowledge.driver_hz == 55);
+  body.erase("driver_hz");
+  CHECK(read_stage_knowledge(sealed_json(body, seal)).knowledge.driver_hz == 0);
+  body["driver_hz"] = -1;
+  CHECK_THROWS_AS(read_stage_knowledge(sealed_json(body, seal)), StateError);
 }
 
 TEST_CASE("a file that is damaged is said and passed over") {
@@ -263,6 +277,10 @@ TEST_CASE("what was found is told in words beside what is configured") {
         "it");
   found.other_response = false;
   CHECK(stage_in_words(found, told) == "the stage answers as configured");
+  found.driver_hz = 50;
+  CHECK(stage_in_words(found, told) ==
+        "the stage answers as configured; its driver takes about one correction in 20 ms");
+  found.driver_hz = 0;
   found.other_matrix = true;
   found.stage.image_to_stage = {1.25, 0, 0, 1};
   CHECK_THAT(stage_in_words(found, told),
