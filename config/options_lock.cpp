@@ -132,9 +132,9 @@ std::vector<Option> control_section() {
           "control.verify_lines", true,
           {.text = "A camera shows a vibration above half its frame rate as a slower one, which "
                    "must not be followed. `true`: from 44 frames/s on the observer follows a sharp "
-                   "vibration of x or y once it is verified: while locked, the camera sends its "
-                   "frames 2 % later for 200 of them, and what is faster than it looks is seen "
-                   "elsewhere. Where the camera has no `camera.frame_rate_hz` of its own (0, or a "
+                   "vibration once it is verified: while locked, the camera sends its frames 2 % "
+                   "later for 200 of them, and what is faster than it looks is seen elsewhere. "
+                   "Where the camera has no `camera.frame_rate_hz` of its own (0, or a "
                    "trigger) nothing is verified. `false`: likewise; all are followed.",
            .reload = Reload::Live}),
       row<&Config::control, &Control::proportional>(

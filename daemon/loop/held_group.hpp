@@ -57,6 +57,7 @@ class HeldGroup {
   /// @param taken_ns  of the frame
   void teach_observer(std::int64_t taken_ns) noexcept { observer_.give(taken_ns); }
   bool wants_slower_frames() const noexcept { return observer_.wants_slower_frames(); }
+  void tell_slower(bool slower) noexcept { observer_.tell_slower(slower); }
   void compare_place() noexcept;
   /// What the frame adds to what is known of the lock. @returns whether it was held by the law
   bool learn(const control::DriftEstimate& drift, const HeldResult& result,

@@ -25,6 +25,10 @@ class ObserverLink {
   void give(std::int64_t taken_ns) noexcept;
   /// The camera is to send its frames later by control::kSlowerShare. Of a lock alone that holds.
   bool wants_slower_frames() const noexcept;
+  /// It is asked to, for whatever lock.
+  void tell_slower(bool slower) noexcept {
+    ports_.frames_become_slower.store(slower, std::memory_order_relaxed);
+  }
   /// How still this lock will be; nothing: not known yet.
   const Forecast& forecast() const noexcept { return forecast_; }
 

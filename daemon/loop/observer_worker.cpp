@@ -35,6 +35,9 @@ class Learner {
       epoch_ = frame.epoch;
       taken_ns_ = frame.taken_ns;
     }
+    const bool slower = ports_.frames_become_slower.load(std::memory_order_relaxed);
+    if (slower && !were_slower_ && tuner_) tuner_->join_slower_frames();
+    were_slower_ = slower;
     for (std::size_t axis = 0; tuner_ && axis < control::kAxes; ++axis) {
       if (!tuner_->is_due(axis)) continue;
       if (const auto tuning = tuner_->tune(axis)) ports_.tunings.push(*tuning);
@@ -62,6 +65,7 @@ class Learner {
   std::optional<control::ObserverTuner> tuner_;
   control::AcquaintanceDesk desk_;
   std::uint32_t epoch_ = 0;
+  bool were_slower_ = false;
   std::int64_t taken_ns_ = 0, foretold_ns_ = 0;  ///< of the last frame; and when it foretold last
 };
 

@@ -35,6 +35,8 @@ struct ObserverPorts {
   SpscQueue<control::AcquaintanceAnswer> acquaintance_answers{8};  ///< worker -> loop
   /// Worker -> loop: the camera is to send its frames later by control::kSlowerShare.
   std::atomic<bool> wants_slower_frames{false};
+  /// Loop -> worker: the camera is asked to, by whatever lock.
+  std::atomic<bool> frames_become_slower{false};
   /// Frames that the worker had no room for.
   std::atomic<std::uint64_t> not_learnt{0};
 };

@@ -41,9 +41,12 @@ void TrackingLoop::report(std::int64_t now_ns) noexcept {
     told_in_lock_ = report_.all_in_lock();
     source_.set_in_lock(told_in_lock_);
   }
-  if (xy_.wants_slower_frames() != told_slower_) {
-    told_slower_ = !told_slower_;
-    source_.set_slowness(told_slower_ ? control::kSlowerShare : 0);
+  bool slower = false;
+  each([&slower](const HeldGroup& group) { slower = slower || group.wants_slower_frames(); });
+  if (slower != told_slower_) {
+    told_slower_ = slower;
+    each([slower](HeldGroup& group) { group.tell_slower(slower); });
+    source_.set_slowness(slower ? control::kSlowerShare : 0);
   }
   report_.clock_trust = camera_clock_.trust();
   report_.clock_steps = camera_clock_.steps();

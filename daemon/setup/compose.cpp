@@ -114,7 +114,9 @@ control::SupervisorSettings supervisor_settings(const config::Config& config,
 control::SupervisorSettings axial_supervisor_settings(const config::Config& config,
                                                       const camera::SourceInfo& source) {
   control::SupervisorSettings settings = supervisor_settings(config, source);
+  const bool verifies_lines = settings.controller.verifies_lines;
   settings.controller = axial_controller_settings(config);
+  settings.controller.verifies_lines = verifies_lines;
   settings.max_jump_nm = config.axial.max_jump_nm;
   settings.max_drift_nm_per_s = config.axial.max_drift_nm_per_s;
   settings.axes = 1;

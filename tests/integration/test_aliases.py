@@ -5,6 +5,7 @@ import cmath
 import math
 import unittest
 
+from axial_rig import AXIAL, CAMERA, STAGE, WORLD, AxialRig
 from harness import BIN, new_rig
 
 RATE_HZ, TRUE_HZ, FAST_HZ = 100, 12.0, 93.0
@@ -114,6 +115,39 @@ class Aliases(unittest.TestCase):
         there_nm, alias_nm = self.moved_nm(5)
         self.assertLess(there_nm, 0.3)
         self.assertGreater(alias_nm, 0.5)
+
+
+class AxialAliases(AxialRig):
+    """Of z, beside x and y in which there is nothing to ask."""
+
+    def lines(self) -> list[dict]:
+        return [line for axis in self.rig.status()["axial"]["lock"]["control"]["axes"] for line in axis["lines"]
+                if line["amplitude_nm"] > 0.7]
+
+    def amplitude_nm(self, hz: float, key: str) -> float:
+        seen = self.rig.truth().collect(10)
+        return 2 * abs(sum(t[key] * cmath.exp(-2j * math.pi * hz * 1e-9 * t["time_ns"]) for t in seen)) / len(seen)
+
+    def test_a_lock_of_z_follows_no_alias_either(self):
+        sines, rest = WORLD.split("    sines:\n")[0], WORLD[WORLD.index("\nstage:"):]
+        world = sines.replace("rate_hz: 500", f"rate_hz: {RATE_HZ}") + "".join(
+            f"    {line}\n" for line in ("sines:", f"  - {{amplitude_nm: 2, frequency_hz: {TRUE_HZ}}}",
+                                        f"  - {{amplitude_nm: 2, frequency_hz: {FAST_HZ}}}")) + rest
+        self.rig.start_sim(world, rate_hz=RATE_HZ)
+        self.file = self.rig.config(camera={**CAMERA, "frame_rate_hz": RATE_HZ}, optics={"pixel_size_nm": 100},
+                                    stage=STAGE, control={"law": "observer"}, axial=AXIAL)
+        self.rig.start_daemon(self.file)
+        self.wait_seen()
+        self.rig.client.lock()
+        self.rig.wait_until(lambda _: len(self.lines()) == 2 and all(line["verified"] for line in self.lines()),
+                            "both are told apart", timeout_s=60)
+        for line in self.lines():
+            is_alias = abs(line["frequency_hz"] - SEEN_HZ) < 1
+            self.assertEqual(line["followed"], not is_alias, line)
+            self.assertAlmostEqual(line["alias_of_hz"] or line["frequency_hz"], FAST_HZ if is_alias else TRUE_HZ, delta=0.3)
+        self.rig.sleep(3)
+        self.assertEqual(self.rig.status()["axial"]["lock"]["state"], "locked")
+        self.assertLess(self.amplitude_nm(TRUE_HZ, "sample_z_nm"), 0.6)  # of 2
 
 
 if __name__ == "__main__":

@@ -191,7 +191,13 @@ bool LineVerifier::has_question(const DisturbanceModel& model) const {
   return false;
 }
 
+void LineVerifier::join() noexcept {
+  begin();
+  joined_ = true;
+}
+
 void LineVerifier::begin() noexcept {
+  joined_ = false;
   state_ = State::Asked;
   begun_ns_ = last_ns_;
   slower_frames_ = 0;
@@ -219,7 +225,10 @@ void LineVerifier::learn(const DisturbanceModel& model) {
 
 void LineVerifier::finish() noexcept {
   state_ = State::Idle;
-  rest_s_ = told_ ? 0 : std::clamp(2 * rest_s_, refused_ ? kLongRestS : kFirstRestS, kLongRestS);
+  if (told_)
+    rest_s_ = 0;
+  else if (!joined_)
+    rest_s_ = std::clamp(2 * rest_s_, refused_ ? kLongRestS : kFirstRestS, kLongRestS);
   told_ = false;
   const double rests_s = std::max(rest_s_, kRestFrames * period_s_);
   rests_until_ns_ = last_ns_ + static_cast<std::int64_t>(1e9 * rests_s);

@@ -36,6 +36,9 @@ class LineVerifier {
   /// Whether a model has lines that are worth a test now.
   bool has_question(const DisturbanceModel& model) const;
   void begin() noexcept;
+  /// The camera becomes slower for another lock's lines: a test of whatever lines there are, which
+  /// says nothing of when to ask again.
+  void join() noexcept;
   /// From begin() on, until the test is finished or nothing came of it.
   bool is_busy() const noexcept { return state_ != State::Idle; }
   /// What the camera is to be now.
@@ -86,6 +89,7 @@ class LineVerifier {
   double rest_s_ = 0;    ///< after the last test
   bool told_ = false;    ///< the test has, of some line
   bool refused_ = false;
+  bool joined_ = false;  ///< in the test of another lock
 };
 
 }  // namespace driftd::control

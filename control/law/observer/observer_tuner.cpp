@@ -337,9 +337,19 @@ void ObserverTuner::decide_lines(std::size_t index, DisturbanceModel& model) {
 /// Begins a test, if the model in use has lines that are worth it.
 void ObserverTuner::ask_for_verdicts(std::size_t index) {
   if (!verifies() || !verifier_.has_question(axes_[index].model)) return;
+  ask_of_models();
+  verifier_.begin();
+}
+
+void ObserverTuner::ask_of_models() {
   for (std::size_t i = 0; i < settings_.axes; ++i) asked_[i] = present_model(axes_[i]);
   judged_ = {};
-  verifier_.begin();
+}
+
+void ObserverTuner::join_slower_frames() {
+  if (!verifies() || verifier_.is_busy() || !(verifier_.rate_hz() > 0)) return;
+  ask_of_models();
+  verifier_.join();
 }
 
 /// The frames of a test are there.

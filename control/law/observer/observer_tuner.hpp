@@ -36,6 +36,8 @@ class ObserverTuner {
   void set_verifies_lines(bool verifies) noexcept;
   /// The camera is to send its frames later by kSlowerShare now. Where settings().verifies_lines.
   bool wants_slower_frames() const noexcept { return verifier_.wants_slower_frames(); }
+  /// It does so for another lock from now on.
+  void join_slower_frames();
 
   /// The observer was reset: frames before are forgotten, models are not.
   void reset();
@@ -92,6 +94,7 @@ class ObserverTuner {
   bool verifies() const noexcept;
   void decide_lines(std::size_t axis, DisturbanceModel& model);
   void ask_for_verdicts(std::size_t axis);
+  void ask_of_models();
   std::optional<Tuning> take_verdicts(std::size_t axis);
   Tuning tuning_of(std::size_t axis, const Trial& trial);
   StageError fitted_stage(std::size_t axis, StageError now, std::size_t judged_from,

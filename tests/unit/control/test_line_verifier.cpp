@@ -169,6 +169,31 @@ TEST_CASE("line verifier: of two lines beside each other each keeps its own verd
   }
 }
 
+TEST_CASE("line verifier: in the test of another lock it takes part") {
+  const DisturbanceModel found = model_of({line_at(12, 1)});
+  for (const bool joins : {true, false}) {
+    Watch watch;
+    watch.go_on(100);
+    joins ? watch.verifier.join() : watch.verifier.begin();
+    while (!watch.verifier.is_over()) watch.go_on(1);
+    watch.verifier.finish();  // it told nothing
+    watch.go_on(70);
+    CHECK(watch.verifier.has_question(found) == joins);
+  }
+  Watch watch;
+  watch.go_on(100);
+  watch.verifier.join();
+  CHECK(watch.verifier.wants_slower_frames());
+  while (!watch.verifier.is_over()) watch.go_on(1);
+  DisturbanceModel told = found;
+  told.lines[0].origin = LineOrigin::Own;
+  watch.verifier.learn(told);
+  watch.verifier.finish();
+  DisturbanceModel later = found;
+  watch.verifier.name(later);
+  CHECK(later.lines[0].origin == LineOrigin::Own);
+}
+
 TEST_CASE("line verifier: what was not told is asked again, ever more seldom") {
   Watch watch;
   const DisturbanceModel found = model_of({line_at(12, 1)});
