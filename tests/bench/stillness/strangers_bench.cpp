@@ -25,6 +25,7 @@ struct Options {
   int driver_frames = 1;
   double seconds = 40;
   std::string law = "auto";
+  bool fixed_rate = false;
   bool today = false;
   bool faults = false, early = false;
   bool no_pi = false;
@@ -81,6 +82,7 @@ Lock fly_world(const Options& options, int i) {
   world.acquaint = !options.today;
   world.judgement.seconds = options.seconds;
   world.driver_frames = options.driver_frames;
+  world.camera_obeys = !options.fixed_rate;
   lock.flown = fly_one(world, options.law, seed);
   if (!options.no_pi) lock.pi = fly_one(world, "pi", seed);
   return lock;
@@ -186,6 +188,8 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "of lock in each world, of which 20 are not judged")
       ->check(CLI::Range(21., 1e5));
   app.add_option("--law", options.law)->check(CLI::IsMember({"auto", "observer", "pi"}));
+  app.add_flag("--fixed-rate", options.fixed_rate,
+               "the camera keeps its frame rate: lines that may be aliases are not verified");
   app.add_flag("--no-acquaintance", options.today, "the lock corrects at once, as it was told");
   app.add_flag("--faults", options.faults, "the stage has a fault from the start");
   app.add_flag("--early-faults", options.early,
