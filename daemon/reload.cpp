@@ -47,7 +47,8 @@ void check_limits(const config::Config& before, const config::Config& after,
         in_words(*is), lock));
   };
   const auto check_move = [](const MoveReport& move, bool is_narrowed, const char* lock) {
-    if (move.moving && is_narrowed)
+    const bool goes_on = move.moving || move.phase != control::SetPointPhase::Resting;
+    if (goes_on && is_narrowed)
       throw config::ConfigError(
           fmt::format("{} moves the sample: narrower limits once it is there, or stopped", lock));
   };

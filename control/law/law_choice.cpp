@@ -15,7 +15,7 @@ constexpr std::int64_t kLongestCoastNs = 2 * kSecondNs, kLongestCoastTrackingNs 
 /// Frames to a correction that the driver takes: with more PI holds the lock, until they are less
 /// than the other. Measured: docs/internals/observer.md, "Slow drivers".
 constexpr double kMostFramesACorrection = 5.5, kFewEnoughFrames = 4.5;
-/// Small moves show a third less than there are, at worst.
+/// Small moves show fewer than there are: of ten about seven.
 constexpr double kShareOfFoundFrames = 0.65;
 /// Innovations so many times as large as expected: the model is not right now.
 constexpr double kSurprised = 2;

@@ -277,6 +277,7 @@ class Supervisor {
   bool learnt_ = false;
   std::optional<Expectation> expectation_;  ///< of the frame that is judged
   Acquaintance acquaintance_;
+  double slow_in_this_lock_hz_ = 0;  ///< StageKnowledge::driver_hz that the lock has found
   std::optional<StageKnowledge> knowledge_;
   std::uint32_t findings_ = 0;
   bool shown_ = false;        ///< the last frame is to be passed on to the desk

@@ -101,7 +101,12 @@ void Supervisor::see_driver(double told_hz) noexcept {
 
 /// A lock begins.
 void Supervisor::engage_acquaintance() noexcept {
-  to_acquaint_ = settings_.acquaintance.when == AcquaintWhen::First && (!knowledge_ || doubted_);
+  // A driver that was slow may have been busy, or be another one.
+  const bool was_slow = knowledge_ && knowledge_->driver_hz > 0;
+  to_acquaint_ = settings_.acquaintance.when == AcquaintWhen::First
+                     ? !knowledge_ || doubted_ || was_slow
+                     : settings_.acquaintance.when == AcquaintWhen::Held && was_slow;
+  slow_in_this_lock_hz_ = 0;
   not_found_ = false;
   begun_ = 0;
   learns_anew_ns_ = adopted_ns_ = 0;
@@ -209,7 +214,8 @@ void Supervisor::adopt(const StageFinding& finding, std::int64_t now_ns) noexcep
   knowledge.stage.delay_us -= knowledge.waiting_us;
   const ControllerSettings& told = settings_.controller;
   knowledge.other_matrix = knowledge.stage.image_to_stage != told.image_to_stage;
-  knowledge.driver_hz = finding.driver_hz;
+  if (finding.driver_hz > 0) slow_in_this_lock_hz_ = finding.driver_hz;
+  knowledge.driver_hz = slow_in_this_lock_hz_;
   knowledge.other_response = finding.other_response || (knowledge_ && knowledge_->other_response);
   knowledge_ = knowledge;
   ++findings_;

@@ -32,7 +32,8 @@ bool ObserverLink::is_meant(const control::ObserverSettings& wish, std::int64_t 
 
 bool ObserverLink::wants_slower_frames() const noexcept {
   return supervisor_.lock().state == control::LockState::Locked &&
-         ports_.wants_slower_frames.load(std::memory_order_relaxed);
+         ports_.slower_in_epoch.load(std::memory_order_relaxed) ==
+             supervisor_.law().observer().epoch();
 }
 
 void ObserverLink::give(std::int64_t taken_ns) noexcept {

@@ -27,7 +27,7 @@ class ObserverLink {
   bool wants_slower_frames() const noexcept;
   /// It is asked to, for whatever lock.
   void tell_slower(bool slower) noexcept {
-    ports_.frames_become_slower.store(slower, std::memory_order_relaxed);
+    ports_.asked_slower.store(slower, std::memory_order_release);
   }
   /// How still this lock will be; nothing: not known yet.
   const Forecast& forecast() const noexcept { return forecast_; }

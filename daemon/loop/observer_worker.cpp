@@ -29,21 +29,21 @@ class Learner {
     control::AcquaintanceFrame seen;
     while (ports_.acquaintance.pop(seen))
       if (const auto answer = desk_.take(seen)) ports_.acquaintance_answers.push(*answer);
+    // Before the frames: those that are slower come after it is known.
+    if (tuner_) tuner_->see_camera(ports_.asked_slower.load(std::memory_order_acquire));
     control::ObserverFrame frame;
     while (ports_.frames.pop(frame)) {
       if (tuner_) tuner_->take(frame);
       epoch_ = frame.epoch;
       taken_ns_ = frame.taken_ns;
     }
-    const bool slower = ports_.frames_become_slower.load(std::memory_order_relaxed);
-    if (slower && !were_slower_ && tuner_) tuner_->join_slower_frames();
-    were_slower_ = slower;
     for (std::size_t axis = 0; tuner_ && axis < control::kAxes; ++axis) {
       if (!tuner_->is_due(axis)) continue;
       if (const auto tuning = tuner_->tune(axis)) ports_.tunings.push(*tuning);
     }
-    ports_.wants_slower_frames.store(tuner_ && tuner_->wants_slower_frames(),
-                                     std::memory_order_relaxed);
+    const bool wants = tuner_ && tuner_->wants_slower_frames();
+    ports_.slower_in_epoch.store(wants ? epoch_ : ObserverPorts::kNoEpoch,
+                                 std::memory_order_relaxed);
     if (tuner_ && std::abs(taken_ns_ - foretold_ns_) > kForetellNs) foretell();
   }
 
@@ -65,7 +65,6 @@ class Learner {
   std::optional<control::ObserverTuner> tuner_;
   control::AcquaintanceDesk desk_;
   std::uint32_t epoch_ = 0;
-  bool were_slower_ = false;
   std::int64_t taken_ns_ = 0, foretold_ns_ = 0;  ///< of the last frame; and when it foretold last
 };
 
@@ -83,7 +82,7 @@ void ObserverWorker::run(const std::stop_token& stop) {
       std::this_thread::sleep_for(kLook);
     }
   } catch (const std::exception& error) {  // no memory: the lock goes on with what was learnt
-    ports_.wants_slower_frames.store(false, std::memory_order_relaxed);
+    ports_.slower_in_epoch.store(ObserverPorts::kNoEpoch, std::memory_order_relaxed);
     spdlog::error("the observer learns no more: {}", error.what());
   }
 }

@@ -33,10 +33,12 @@ struct ObserverPorts {
   SpscQueue<Foretold> forecasts{8};                                ///< worker -> loop
   SpscQueue<control::AcquaintanceFrame> acquaintance{4096};        ///< loop -> worker
   SpscQueue<control::AcquaintanceAnswer> acquaintance_answers{8};  ///< worker -> loop
-  /// Worker -> loop: the camera is to send its frames later by control::kSlowerShare.
-  std::atomic<bool> wants_slower_frames{false};
-  /// Loop -> worker: the camera is asked to, by whatever lock.
-  std::atomic<bool> frames_become_slower{false};
+  /// Worker -> loop: an Observer::epoch(), in whose lock the camera is to send its frames later by
+  /// control::kSlowerShare; none: it is not to.
+  std::atomic<std::int64_t> slower_in_epoch{kNoEpoch};
+  static constexpr std::int64_t kNoEpoch = -1;
+  /// Loop -> worker: the camera is asked to, for whatever lock. Before the frames that come of it.
+  std::atomic<bool> asked_slower{false};
   /// Frames that the worker had no room for.
   std::atomic<std::uint64_t> not_learnt{0};
 };

@@ -70,7 +70,7 @@ std::string stage_in_words(const control::StageKnowledge& found, const config::S
   else
     text += ": `driftctl calibrate --write` keeps it";
   if (found.driver_hz > 0)
-    text += fmt::format("; its driver takes about one correction in {:.0f} ms",
+    text += fmt::format("; its driver takes at most one correction in {:.0f} ms",
                         1e3 / found.driver_hz);
   return "the stage " + text;
 }

@@ -128,7 +128,7 @@ class AxialAliases(AxialRig):
         seen = self.rig.truth().collect(10)
         return 2 * abs(sum(t[key] * cmath.exp(-2j * math.pi * hz * 1e-9 * t["time_ns"]) for t in seen)) / len(seen)
 
-    def test_a_lock_of_z_follows_no_alias_either(self):
+    def start_shaken(self) -> None:
         sines, rest = WORLD.split("    sines:\n")[0], WORLD[WORLD.index("\nstage:"):]
         world = sines.replace("rate_hz: 500", f"rate_hz: {RATE_HZ}") + "".join(
             f"    {line}\n" for line in ("sines:", f"  - {{amplitude_nm: 2, frequency_hz: {TRUE_HZ}}}",
@@ -139,6 +139,9 @@ class AxialAliases(AxialRig):
         self.rig.start_daemon(self.file)
         self.wait_seen()
         self.rig.client.lock()
+
+    def test_a_lock_of_z_follows_no_alias_either(self):
+        self.start_shaken()
         self.rig.wait_until(lambda _: len(self.lines()) == 2 and all(line["verified"] for line in self.lines()),
                             "both are told apart", timeout_s=60)
         for line in self.lines():
@@ -148,6 +151,21 @@ class AxialAliases(AxialRig):
         self.rig.sleep(3)
         self.assertEqual(self.rig.status()["axial"]["lock"]["state"], "locked")
         self.assertLess(self.amplitude_nm(TRUE_HZ, "sample_z_nm"), 0.6)  # of 2
+
+    def test_nor_one_that_begins_anew_after_it_was_unlocked_in_the_middle_of_a_test(self):
+        self.start_shaken()
+        self.rig.wait_until(lambda s: s["camera"]["rate_hz"] < 0.99 * RATE_HZ, "slower frames", timeout_s=30)
+        self.rig.client.request("unlock", axes="z")
+        self.rig.sleep(6)
+        self.rig.client.request("lock", axes="z")
+        slower = 0
+        for _ in range(150):
+            self.rig.sleep(0.1)
+            slower += self.rig.status()["camera"]["rate_hz"] < 0.99 * RATE_HZ
+            for line in self.lines():
+                self.assertFalse(line["followed"] and abs(line["frequency_hz"] - SEEN_HZ) < 1, line)
+        self.assertTrue(all(line["verified"] for line in self.lines()), self.lines())
+        self.assertLess(slower, 90)  # tests of two seconds
 
 
 if __name__ == "__main__":

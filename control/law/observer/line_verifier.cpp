@@ -14,6 +14,7 @@ constexpr double kFramesBefore = 400;
 /// A camera that is not slower by then will not be. It takes some frames to be seen.
 constexpr double kLongestWaitS = 2, kLongestWaitFrames = 200;
 /// From a test to the next: until the usual rate is seen again, and longer where one told nothing.
+constexpr std::int64_t kSettlesNs = 500'000'000;  ///< a camera's, until it is as fast as it was
 constexpr double kRestFrames = 48, kFirstRestS = 1, kLongRestS = 60;
 /// A line that a test did not tell is tested again so much later, each time twice as much.
 constexpr std::int64_t kAgainNs = 8'000'000'000;
@@ -110,7 +111,7 @@ DisturbanceModel judge_origins(const PlaceRecord& record, const DisturbanceModel
 void LineVerifier::reset() noexcept {
   state_ = State::Idle;
   step_count_ = 0;
-  last_ns_ = rests_until_ns_ = 0;
+  last_ns_ = rests_until_ns_ = usual_from_ns_ = 0;
   rest_s_ = 0;
   told_ = false;
   for (Known& line : known_) line.again_ns = line.met_ns = 0;
@@ -122,6 +123,14 @@ double LineVerifier::median_step_s() const {
   return sorted[kSteps / 2];
 }
 
+void LineVerifier::see_camera(bool asked_slower) noexcept {
+  if (asked_slower_ && !asked_slower) {
+    settles_ = true;
+    usual_from_ns_ = 0;
+  }
+  asked_slower_ = asked_slower;
+}
+
 double LineVerifier::rate_hz() const noexcept {
   return period_s_ > 0 ? 1 / period_s_ : 0;
 }
@@ -130,9 +139,13 @@ void LineVerifier::take(std::int64_t taken_ns) noexcept {
   if (last_ns_ > 0)
     steps_s_[step_count_++ % kSteps] = 1e-9 * static_cast<double>(taken_ns - last_ns_);
   last_ns_ = taken_ns;
+  if (settles_ && usual_from_ns_ == 0)
+    usual_from_ns_ =
+        taken_ns + kSettlesNs + static_cast<std::int64_t>(1e9 * kRestFrames * period_s_);
+  settles_ = settles_ && taken_ns < usual_from_ns_;
   if (step_count_ < kSteps) return;
   const double step_s = median_step_s();
-  if (state_ == State::Idle && taken_ns >= rests_until_ns_) period_s_ = step_s;
+  if (state_ == State::Idle && !is_unsettled() && taken_ns >= rests_until_ns_) period_s_ = step_s;
   if (!wants_slower_frames()) return;
   const bool slower = step_s > (1 + kSlowerShare / 2) * period_s_;
   slower_frames_ = slower ? slower_frames_ + 1 : 0;
@@ -181,7 +194,8 @@ std::vector<std::size_t> LineVerifier::known_of(const DisturbanceModel& model) c
 }
 
 bool LineVerifier::has_question(const DisturbanceModel& model) const {
-  if (is_busy() || step_count_ < kSteps || last_ns_ < rests_until_ns_) return false;
+  if (is_busy() || is_unsettled() || step_count_ < kSteps || last_ns_ < rests_until_ns_)
+    return false;
   const std::vector<std::size_t> known = known_of(model);
   for (std::size_t i = 0; i < model.line_count; ++i) {
     const Line& line = model.lines[i];

@@ -32,6 +32,11 @@ class LineVerifier {
   void reset() noexcept;
   /// Every frame, in order.
   void take(std::int64_t taken_ns) noexcept;
+  /// Whether the camera is asked for slower frames now, by whatever lock. Before the frames that
+  /// come of it.
+  void see_camera(bool asked_slower) noexcept;
+  /// Frames are slower, or may be still, and no test is under way: nothing is to be fitted to them.
+  bool is_unsettled() const noexcept { return !is_busy() && (asked_slower_ || settles_); }
 
   /// Whether a model has lines that are worth a test now.
   bool has_question(const DisturbanceModel& model) const;
@@ -90,6 +95,9 @@ class LineVerifier {
   bool told_ = false;    ///< the test has, of some line
   bool refused_ = false;
   bool joined_ = false;  ///< in the test of another lock
+  bool asked_slower_ = false;
+  bool settles_ = false;  ///< it is asked for slower frames no more, until usual_from_ns_
+  std::int64_t usual_from_ns_ = 0;
 };
 
 }  // namespace driftd::control

@@ -166,6 +166,7 @@ void ObserverTuner::set_verifies_lines(bool verifies) noexcept {
 
 bool ObserverTuner::is_due(std::size_t axis) const {
   if (verifier_.is_busy()) return axis < settings_.axes && verifier_.is_over() && !judged_[axis];
+  if (verifies() && verifier_.is_unsettled()) return false;
   return axis < settings_.axes && frames_.size() >= kLeastFrames && age_s() >= axes_[axis].next_s;
 }
 
@@ -346,8 +347,11 @@ void ObserverTuner::ask_of_models() {
   judged_ = {};
 }
 
-void ObserverTuner::join_slower_frames() {
-  if (!verifies() || verifier_.is_busy() || !(verifier_.rate_hz() > 0)) return;
+void ObserverTuner::see_camera(bool asked_slower) {
+  const bool begins = asked_slower && !asked_slower_;
+  asked_slower_ = asked_slower;
+  verifier_.see_camera(asked_slower);
+  if (!begins || !verifies() || verifier_.is_busy() || !(verifier_.rate_hz() > 0)) return;
   ask_of_models();
   verifier_.join();
 }

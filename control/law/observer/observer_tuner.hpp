@@ -36,8 +36,8 @@ class ObserverTuner {
   void set_verifies_lines(bool verifies) noexcept;
   /// The camera is to send its frames later by kSlowerShare now. Where settings().verifies_lines.
   bool wants_slower_frames() const noexcept { return verifier_.wants_slower_frames(); }
-  /// It does so for another lock from now on.
-  void join_slower_frames();
+  /// Whether it is asked to, for whatever lock; each time before take().
+  void see_camera(bool asked_slower);
 
   /// The observer was reset: frames before are forgotten, models are not.
   void reset();
@@ -115,6 +115,7 @@ class ObserverTuner {
   StageModel stage_;  ///< was told what the observer told
   std::deque<ObserverFrame> frames_;
   LineVerifier verifier_;
+  bool asked_slower_ = false;
   std::array<DisturbanceModel, kAxes> asked_;  ///< the models whose lines are tested
   std::array<bool, kAxes> judged_{};           ///< of the test that is over
   std::int64_t first_ns_ = 0, told_ns_ = 0;

@@ -119,8 +119,8 @@ struct Scene {
   ImageToStage response{1, 0, 0, 1};
   std::int64_t now_ns = 1'000'000 * kMs;
   Vec2 sample_nm, zero_nm, place_nm;
-  Vec2 set_nm;  ///< where moves have the sample when the lock begins, as one that is resumed
-  double told_hz = 0;                   ///< by the driver, of itself
+  Vec2 set_nm;         ///< where moves have the sample when the lock begins, as one that is resumed
+  double told_hz = 0;  ///< by the driver, of itself
   int driver_frames = 1, commands = 0;  ///< it takes one of so many commands
   std::int64_t late_ns = 0;             ///< a busy computer lets commands leave so much later
   std::int64_t left_ns = 0;
@@ -517,8 +517,8 @@ TEST_CASE("what a driver tells of itself goes before what the moves showed") {
 }
 
 TEST_CASE("a stage at fault behind a slow driver is found to be at fault") {
-  for (const ImageToStage& response : {ImageToStage{-1, 0, 0, -1}, ImageToStage{0, 0, 0, 1},
-                                       ImageToStage{0, 1, 1, 0}}) {
+  for (const ImageToStage& response :
+       {ImageToStage{-1, 0, 0, -1}, ImageToStage{0, 0, 0, 1}, ImageToStage{0, 1, 1, 0}}) {
     for (const int frames : {1, 5, 10, 15}) {
       Scene scene(settings(), fast_stage());
       scene.response = response;

@@ -169,6 +169,27 @@ TEST_CASE("line verifier: of two lines beside each other each keeps its own verd
   }
 }
 
+TEST_CASE("line verifier: frames that are slower for another lock are not its rate") {
+  LineVerifier verifier;
+  std::int64_t time_ns = kStartNs;
+  const auto take = [&](int frames, std::int64_t step_ns) {
+    for (int i = 0; i < frames; ++i) verifier.take(time_ns += step_ns);
+  };
+  const DisturbanceModel found = model_of({line_at(12, 1)});
+  verifier.see_camera(true);
+  take(100, kSlowerNs);
+  CHECK(verifier.is_unsettled());
+  CHECK(verifier.rate_hz() == 0);
+  CHECK_FALSE(verifier.has_question(found));
+  verifier.see_camera(false);
+  take(20, kSlowerNs);  // it takes the camera a while
+  CHECK(verifier.is_unsettled());
+  take(100, kPeriodNs);
+  CHECK_FALSE(verifier.is_unsettled());
+  CHECK(verifier.rate_hz() == Approx(kRateHz));
+  CHECK(verifier.has_question(found));
+}
+
 TEST_CASE("line verifier: in the test of another lock it takes part") {
   const DisturbanceModel found = model_of({line_at(12, 1)});
   for (const bool joins : {true, false}) {

@@ -271,14 +271,20 @@ TEST_CASE("a limit that a lock stands beyond is not taken over, as it would move
 }
 
 TEST_CASE("limits are not made narrower while a move is under way") {
-  for (const bool moving : {true, false}) {
+  using control::SetPointPhase;
+  for (const auto& [moving, phase] : {std::pair{true, SetPointPhase::Moving},
+                                      {false, SetPointPhase::Dwelling},
+                                      {false, SetPointPhase::Resting}}) {
     for (const char* text :
          {"control: {range_limit_nm: 1500}\n", "axial: {travel_limit_nm: 900}\n"}) {
       Fixture f;
       const File file("log: {level: info}\n");
       f.config = config::load(file.path);
       f.played.report.lock.state = f.played.report.z.lock.state = control::LockState::Locked;
-      f.played.report.move.moving = f.played.report.z.move.moving = moving;
+      for (MoveReport* move : {&f.played.report.move, &f.played.report.z.move}) {
+        move->moving = moving;
+        move->phase = phase;
+      }
       f.played.tell();
       f.loop.refresh();
       WireContext wire;
@@ -286,7 +292,8 @@ TEST_CASE("limits are not made narrower while a move is under way") {
       std::ofstream(file.path) << text;
       reload.run();
       INFO(text << f.told.events[0]["text"]);
-      CHECK(f.told.codes()[0] == (moving ? "configuration_rejected" : "configuration_reloaded"));
+      CHECK(f.told.codes()[0] == (phase == SetPointPhase::Resting ? "configuration_reloaded"
+                                                                  : "configuration_rejected"));
     }
   }
 }

@@ -279,7 +279,7 @@ TEST_CASE("what was found is told in words beside what is configured") {
   CHECK(stage_in_words(found, told) == "the stage answers as configured");
   found.driver_hz = 50;
   CHECK(stage_in_words(found, told) ==
-        "the stage answers as configured; its driver takes about one correction in 20 ms");
+        "the stage answers as configured; its driver takes at most one correction in 20 ms");
   found.driver_hz = 0;
   found.other_matrix = true;
   found.stage.image_to_stage = {1.25, 0, 0, 1};
