@@ -38,7 +38,7 @@ struct StageFinding {
   bool other_matrix = false, other_response = false;  ///< than described
   double delay_sd_us = 0;
   double driver_hz = 0;  ///< corrections a second that the driver takes; 0: all, as far as is seen
-  double noise_nm = 0;  ///< of a frame, that the fit leaves; the larger axis of the image
+  double noise_nm = 0;   ///< of a frame, that the fit leaves; the larger axis of the image
 };
 
 /// Of the first moments: only both gains are meant to be used.

@@ -97,8 +97,8 @@ void LawChoice::act(bool observer, LawReason reason) noexcept {
 
 bool LawChoice::is_driver_too_slow() const noexcept {
   const bool was = state_.reason == LawReason::DriverTooSlow;
-  const double most = (was ? kFewEnoughFrames : kMostFramesACorrection) *
-                      (driver_told_ ? 1 : kShareOfFoundFrames);
+  const double most =
+      (was ? kFewEnoughFrames : kMostFramesACorrection) * (driver_told_ ? 1 : kShareOfFoundFrames);
   return settings_.law == ControlLaw::Auto && driver_hz_ > 0 &&
          driver_hz_ * plan_.settings.period_s * most < 1;
 }

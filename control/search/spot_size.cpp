@@ -115,7 +115,8 @@ class Choice {
       if (roi_px_ == 0) return described(before_px);
       if (spots_.empty())
         return nothing("spots of sigma " + number(before_px, 2) +
-                       " px were not found a second time");
+                       " px were not found a second time; out of focus `optics.spot_sigma_px` "
+                       "tells their width (axial.method: defocus: about 2)");
       sigma_px = median_width(spots_);
       if (std::abs(std::log(sigma_px / before_px)) < std::log(kAgreement))
         return described(sigma_px);

@@ -516,6 +516,22 @@ TEST_CASE("what a driver tells of itself goes before what the moves showed") {
   CHECK(scene.supervisor.law().state().reason != LawReason::DriverTooSlow);
 }
 
+TEST_CASE("a driver that was found slow is looked at again with the next lock") {
+  for (const AcquaintWhen when : {AcquaintWhen::First, AcquaintWhen::Held, AcquaintWhen::Never}) {
+    Scene scene(settings(when), fast_stage());
+    scene.supervisor.know_stage({.stage = fast_stage(), .driver_hz = 50});
+    scene.lock();
+    CHECK(scene.supervisor.is_acquainting() == (when != AcquaintWhen::Never));
+    scene.until_it_acts();
+    scene.seconds(1);
+    const bool slow = scene.supervisor.law().state().reason == LawReason::DriverTooSlow;
+    CHECK(slow == (when == AcquaintWhen::Never));
+    scene.supervisor.command(LockEvent::CommandUnlock, scene.now_ns);
+    scene.lock();
+    CHECK_FALSE(scene.supervisor.is_acquainting());
+  }
+}
+
 TEST_CASE("a stage at fault behind a slow driver is found to be at fault") {
   for (const ImageToStage& response :
        {ImageToStage{-1, 0, 0, -1}, ImageToStage{0, 0, 0, 1}, ImageToStage{0, 1, 1, 0}}) {
