@@ -267,10 +267,9 @@ void LineVerifier::name(DisturbanceModel& model) {
     from.true_hz = line.frequency_hz;
     from.seen_hz = at_hz;
   }
-  std::erase_if(known_, [&](Known& line) {
+  for (Known& line : known_)
     if (line.met_ns == 0) line.met_ns = last_ns_;  // of the lock before
-    return last_ns_ - line.met_ns > kForgottenNs;
-  });
+  std::erase_if(known_, [&](const Known& line) { return last_ns_ - line.met_ns > kForgottenNs; });
 }
 
 }  // namespace driftd::control
