@@ -2,12 +2,11 @@
 """A stage's driver that takes one correction in ten frames: the lock is PI's, and as still; judged by the simulator's
 truth."""
 import json
-import math
 import unittest
 
 import zmq
 
-from harness import BIN, DEADLINE_S, new_rig
+from harness import BIN, DEADLINE_S, new_rig, rms
 
 RATE_HZ, PERIOD_S = 50, 0.02
 REPORT = {"command": "stage", "instance": "a", "driver": "wild", "state": "ready", "text": "", "rate_hz": RATE_HZ}
@@ -52,10 +51,7 @@ class SlowDriver(unittest.TestCase):
                          ("locked", "pi", "driver_too_slow"))
         self.assertEqual(rig.daemon.text().count("stage_not_following"), 0)
         for axis in "xy":
-            places = [t[f"sample_{axis}_nm"] for t in seen]
-            mean = sum(places) / len(places)
-            left_nm = math.sqrt(sum((p - mean)**2 for p in places) / len(places))
-            self.assertLess(left_nm, 0.5, axis)
+            self.assertLess(rms([t[f"sample_{axis}_nm"] for t in seen]), 0.5, axis)
         self.assertIn("one correction in about 10 frames", rig.daemon.text())
         self.assertIn("a faster driver", self.ctl("advise"))
         self.assertIn("takes too few corrections", self.ctl("status"))
@@ -101,10 +97,7 @@ class SilentDriver(unittest.TestCase):
                              ("locked", "pi", "driver_too_slow"))
             self.assertRegex(status["acquaintance"]["text"], r"its driver takes at most one correction in \d+ ms")
             for axis in "xy":
-                places = [t[f"sample_{axis}_nm"] for t in seen]
-                mean = sum(places) / len(places)
-                left_nm = math.sqrt(sum((p - mean)**2 for p in places) / len(places))
-                self.assertLess(left_nm, 0.55, axis)
+                self.assertLess(rms([t[f"sample_{axis}_nm"] for t in seen]), 0.55, axis)
             self.assertEqual(rig.daemon.text().count("holding: stage not following"), 0)
             rig.client.unlock()
             rig.daemon.stop()

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 namespace driftd::control {
 namespace {
@@ -123,12 +124,12 @@ double LineVerifier::median_step_s() const {
   return sorted[kSteps / 2];
 }
 
-void LineVerifier::see_camera(bool asked_slower) noexcept {
+bool LineVerifier::see_camera(bool asked_slower) noexcept {
   if (asked_slower_ && !asked_slower) {
     settles_ = true;
     usual_from_ns_ = 0;
   }
-  asked_slower_ = asked_slower;
+  return !std::exchange(asked_slower_, asked_slower) && asked_slower;
 }
 
 double LineVerifier::rate_hz() const noexcept {

@@ -33,8 +33,8 @@ class LineVerifier {
   /// Every frame, in order.
   void take(std::int64_t taken_ns) noexcept;
   /// Whether the camera is asked for slower frames now, by whatever lock. Before the frames that
-  /// come of it.
-  void see_camera(bool asked_slower) noexcept;
+  /// come of it. @returns whether it was not before
+  bool see_camera(bool asked_slower) noexcept;
   /// Frames are slower, or may be still, and no test is under way: nothing is to be fitted to them.
   bool is_unsettled() const noexcept { return !is_busy() && (asked_slower_ || settles_); }
 

@@ -348,10 +348,9 @@ void ObserverTuner::ask_of_models() {
 }
 
 void ObserverTuner::see_camera(bool asked_slower) {
-  const bool begins = asked_slower && !asked_slower_;
-  asked_slower_ = asked_slower;
-  verifier_.see_camera(asked_slower);
-  if (!begins || !verifies() || verifier_.is_busy() || !(verifier_.rate_hz() > 0)) return;
+  if (!verifier_.see_camera(asked_slower) || !verifies() || verifier_.is_busy() ||
+      !(verifier_.rate_hz() > 0))
+    return;
   ask_of_models();
   verifier_.join();
 }

@@ -115,7 +115,6 @@ class ObserverTuner {
   StageModel stage_;  ///< was told what the observer told
   std::deque<ObserverFrame> frames_;
   LineVerifier verifier_;
-  bool asked_slower_ = false;
   std::array<DisturbanceModel, kAxes> asked_;  ///< the models whose lines are tested
   std::array<bool, kAxes> judged_{};           ///< of the test that is over
   std::int64_t first_ns_ = 0, told_ns_ = 0;

@@ -240,6 +240,16 @@ TEST_CASE("what the stage is like is reloaded while the lock is idle, and only t
   }
 }
 
+/// The file becomes another one while the loop is as played.
+void reload_as(const char* text, Fixture& f, const File& file) {
+  f.played.tell();
+  f.loop.refresh();
+  WireContext wire;
+  Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log, [] { return false; });
+  std::ofstream(file.path) << text;
+  reload.run();
+}
+
 TEST_CASE("a limit that a lock stands beyond is not taken over, as it would move the sample") {
   const std::pair<const char*, const char*> limits[] = {
       {"control: {range_limit_nm: 90}\n", "control.range_limit_nm is 90"},
@@ -256,14 +266,9 @@ TEST_CASE("a limit that a lock stands beyond is not taken over, as it would move
       f.played.report.carried_nm = {-20, 0};
       f.played.report.travelled_nm = {-70, 0};
       f.played.report.z.total_nm = {60, 0};
-      f.played.tell();
-      f.loop.refresh();
-      WireContext wire;
-      Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log, [] { return false; });
-      std::ofstream(file.path) << text;
-      reload.run();
-      INFO(text << f.told.events[0]["text"]);
+      reload_as(text, f, file);
       const std::string told = f.told.events[0]["text"];
+      INFO(text << told);
       CHECK((told.find(why) != std::string::npos) == holds);
       CHECK(f.told.codes()[0] == (holds ? "configuration_rejected" : "configuration_reloaded"));
     }
@@ -285,12 +290,7 @@ TEST_CASE("limits are not made narrower while a move is under way") {
         move->moving = moving;
         move->phase = phase;
       }
-      f.played.tell();
-      f.loop.refresh();
-      WireContext wire;
-      Reload reload(f.config, file.path, wire, f.camera, f.loop, f.told.log, [] { return false; });
-      std::ofstream(file.path) << text;
-      reload.run();
+      reload_as(text, f, file);
       INFO(text << f.told.events[0]["text"]);
       CHECK(f.told.codes()[0] == (phase == SetPointPhase::Resting ? "configuration_reloaded"
                                                                   : "configuration_rejected"));
