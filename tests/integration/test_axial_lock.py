@@ -99,8 +99,9 @@ class AxialLock(AxialRig):
         self.rig.wait_until(lambda s: s["gate"]["in_lock"], "x and y are held")
         self.assertEqual(in_lock(), {True})  # z was left by command
         self.rig.client.request("unlock")
-        self.rig.client.request("lock")
+        self.rig.client.request("lock", axes="z")
         self.wait_z("locked")
+        self.rig.client.request("lock", axes="xy")  # beside a z that is held, which is not left by it
         self.rig.wait_until(lambda s: s["gate"]["in_lock"] and s["axial"]["lock"]["gate"]["in_lock"], "all are held")
         self.assertEqual(in_lock(), {True})
         self.rig.fault("stage_dead", axes="z")
